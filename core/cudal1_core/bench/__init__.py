@@ -1,0 +1,1 @@
+"""Suites, tables and reports over many references."""

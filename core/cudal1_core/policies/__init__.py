@@ -1,0 +1,1 @@
+"""What writes candidates: one file a policy, one protocol."""

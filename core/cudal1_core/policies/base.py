@@ -1,0 +1,57 @@
+"""The one protocol of everything that writes candidates."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from cudal1_core.candidate import Candidate
+from cudal1_core.reference import Task
+from cudal1_core.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A candidate with its verdict, as a policy sees earlier work."""
+
+    candidate: Candidate
+    verdict: Verdict
+    fed: bool = False  # the person fed it into the next round
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a policy is asked: the task, the exemplars shown, and everything judged so far in this task."""
+
+    task: Task
+    round: int  # from 1
+    text: str  # the contrastive prompt for a language model
+    exemplars: tuple[Judged, ...]
+    history: tuple[Judged, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of text of candidate `index` of the group (0 to n-1)."""
+
+    index: int
+    text: str
+    done: bool = False  # last piece of this candidate
+    title: str = ""  # set on the last piece where the policy knows it
+    techniques: tuple[str, ...] = ()
+
+
+class Policy(Protocol):
+    """Writes candidates. Text there at once is one fragment; streams are many."""
+
+    name: str
+
+    def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
+        """At most n candidates; fewer when nothing new is left to try. Raises PolicyError."""
+        ...
+
+    async def close(self) -> None:
+        """Ends every child process."""
+        ...

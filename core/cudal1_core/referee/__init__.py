@@ -1,0 +1,1 @@
+"""The referee: judges a candidate against its reference in processes it can trust."""
