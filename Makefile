@@ -1,0 +1,44 @@
+# Every target sets up .venv by itself; PYTHON chooses the interpreter: make test PYTHON=python3.12
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test lint gpu-test setup clean help
+
+help:
+	@echo "make demo      open the workbench on examples/diag_matmul.py"
+	@echo "make test      every test that this machine can run"
+	@echo "make lint      ruff, mypy --strict and the import contracts"
+	@echo "make gpu-test  the tests that need a CUDA device"
+	@echo "make clean     remove .venv and the caches"
+
+demo: $(STAMP)
+	$(BIN)/cudal1-tui examples/diag_matmul.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+gpu-test: $(STAMP)
+	$(BIN)/python -m pytest -m gpu
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "cudal1-tui needs Python 3.11 or newer; $(PYTHON) is not. Try: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  echo "python3 could not make a virtual environment (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 2; }
+	$(BIN)/python -m pip install --quiet -c requirements.lock -e '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
