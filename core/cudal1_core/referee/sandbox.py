@@ -1,0 +1,412 @@
+"""Where a worker runs: its namespaces, its files, its limits, and the supervisor that can freeze or end it.
+
+A hostile runner is three processes. The outer one makes the namespaces; the second is process 1 of the new
+PID namespace, trusted, and supervises; the third runs the candidate after it has given up every right. The
+trusted worker has a supervisor too, without the walls. Each layer that holds is named; one that the system
+lacks is left out, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import sys
+import sysconfig
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cudal1_core.referee import landlock, linux
+
+LOG_LIMIT = 256 * 1024  # bytes of a worker's output that are kept
+TMPFS_BYTES = 4 << 30
+WATCH_SECONDS = 0.05
+COMMAND = struct.Struct("<cQ")  # S stop, C continue, A bytes of shared memory to leave out of the watch
+
+ENVIRONMENT = (
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST",
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CC", "CXX", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
+    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
+)  # fmt: skip
+
+_SYSTEM_READ = (
+    "/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/proc", "/run/nvidia-persistenced", "/etc/alternatives",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd",
+    "/etc/group",
+)  # fmt: skip
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What the zygote needs to start one worker. Sent pickled from the host."""
+
+    role: str  # "reference" or "candidate": which worker's main runs
+    folder: str  # private folder, empty; a tmpfs is mounted on it where possible
+    files: dict[str, bytes] = field(default_factory=dict)  # relative path -> content, laid into the folder
+    walls: bool = True  # namespaces, Landlock, no capabilities
+    log: str = os.devnull
+    environment: dict[str, str] = field(default_factory=dict)  # replaces the whole environment
+    read: tuple[str, ...] = ()  # extra paths the worker may read
+    memory_limit: int = 0  # bytes over all its processes; 0 is no limit
+
+
+def private_environment(folder: str) -> dict[str, str]:
+    """Caches and temporary files of one worker, all inside its own folder."""
+    names = {
+        "TMPDIR": "tmp",
+        "TORCH_EXTENSIONS_DIR": "torch_extensions",
+        "TRITON_CACHE_DIR": "triton",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "CUDA_CACHE_PATH": "cuda_cache",
+    }
+    return {key: f"{folder}/{name}" for key, name in names.items()}
+
+
+def readable_paths() -> tuple[str, ...]:
+    """What any Python program on this machine needs to read: the interpreter, its packages, the system."""
+    paths = {sys.prefix, sys.base_prefix, sys.exec_prefix, *sysconfig.get_paths().values()}
+    for module in ("torch", "numpy", "triton"):
+        loaded = sys.modules.get(module)
+        if loaded is not None and loaded.__file__:
+            paths.add(str(Path(loaded.__file__).parent.parent))
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if name in os.environ:
+            paths.add(os.environ[name])
+    return tuple(sorted(path for path in paths if path not in ("/", ""))) + _SYSTEM_READ
+
+
+def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, report: int) -> NoReturn:
+    """Runs in the process just forked by the zygote, and never returns.
+
+    `channel` is the worker's end of its message socket, `control` takes freeze commands from the trusted
+    worker, `report` tells the host what became of the worker.
+    """
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    layers: list[str] = []
+    if spec.walls:
+        layers = _unshare()
+    if "pid namespace" in layers:
+        child = os.fork()
+        if child:
+            for fd in (channel, control, report, log):
+                os.close(fd)
+            os.waitpid(child, 0)
+            os._exit(0)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    else:
+        with contextlib.suppress(OSError):
+            linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    layers += _prepare_files(spec, layers)
+    output_read, output_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    worker = os.fork()
+    if worker == 0:
+        for fd in (control, report, log, output_read, ready_read):
+            os.close(fd)
+        _become_worker(spec, main, channel, output_write, ready_write)
+    for fd in (channel, output_write, ready_write):
+        os.close(fd)
+    with contextlib.suppress(OSError):
+        linux.prctl(linux.PR_SET_DUMPABLE, 0)
+    with os.fdopen(ready_read, "rb") as pipe:
+        told = pipe.read()
+    layers += json.loads(told) if told else []
+    if spec.memory_limit:
+        layers.append("memory watch")
+    # kill(-1) reaches every process of a namespace, so only process 1 of a new one may ever use it
+    supervisor = Supervisor(spec, worker, os.getpid() == 1, control, report, output_read, log)
+    supervisor.tell({"isolation": layers})
+    supervisor.loop()
+    os._exit(0)
+
+
+def _unshare() -> list[str]:
+    """The namespaces this system grants, entered; their names."""
+    uid, gid = os.getuid(), os.getgid()
+    others = (
+        ("mount namespace", linux.CLONE_NEWNS),
+        ("pid namespace", linux.CLONE_NEWPID),
+        ("network namespace", linux.CLONE_NEWNET),
+        ("ipc namespace", linux.CLONE_NEWIPC),
+    )
+    layers = []
+    with contextlib.suppress(OSError):
+        linux.unshare(linux.CLONE_NEWUSER)
+        linux.map_own_user(uid, gid)
+        layers.append("user namespace")
+    for name, flag in others:
+        with contextlib.suppress(OSError):
+            linux.unshare(flag)
+            layers.append(name)
+    return layers
+
+
+def _prepare_files(spec: Spec, layers: list[str]) -> list[str]:
+    done = []
+    if "mount namespace" in layers:
+        with contextlib.suppress(OSError):
+            linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+            linux.mount("tmpfs", spec.folder, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={TMPFS_BYTES},mode=700")
+            done.append("private temporary files")
+        if "pid namespace" in layers:
+            with contextlib.suppress(OSError):
+                linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+                done.append("private /proc")
+    for name in private_environment(spec.folder).values():
+        os.makedirs(name, exist_ok=True)  # noqa: PTH103
+    for name, content in spec.files.items():
+        path = Path(spec.folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return done
+
+
+def _become_worker(spec: Spec, main: Callable[[int], None], channel: int, output: int, ready: int) -> NoReturn:
+    try:
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.chdir(spec.folder)
+        os.environ.clear()
+        os.environ.update(spec.environment)
+        if spec.walls:
+            os.environ.update(private_environment(spec.folder))
+            os.environ["PWD"] = spec.folder
+        layers = _confine(spec) if spec.walls else []
+        os.write(ready, json.dumps(layers).encode())
+        os.closerange(3, min(channel, ready))
+        os.closerange(min(channel, ready) + 1, max(channel, ready))
+        os.closerange(max(channel, ready) + 1, 4096)
+        os.close(ready)
+        main(channel)
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        code = 70
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
+def _confine(spec: Spec) -> list[str]:
+    layers = []
+    with contextlib.suppress(OSError):
+        linux.drop_capabilities()
+        layers.append("no capabilities")
+    with contextlib.suppress(OSError):
+        linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+        layers.append("no new privileges")
+        devices = [*_DEVICES, *map(str, Path("/dev").glob("nvidia*"))]
+        abi = landlock.restrict((*readable_paths(), *spec.read), (spec.folder,), devices)
+        layers.append(f"landlock {abi}")
+    layers.append("clean environment")
+    return layers
+
+
+class Supervisor:
+    """Process 1 of a runner's PID namespace (or its subreaper): output, memory, freezing, the end."""
+
+    def __init__(
+        self, spec: Spec, worker: int, own_namespace: bool, control: int, report: int, output: int, log: int
+    ) -> None:
+        self.spec = spec
+        self.worker = worker
+        self.own_namespace = own_namespace
+        self.control = socket.socket(fileno=control)
+        self.report = socket.socket(fileno=report)
+        self.output = output
+        self.log = log
+        self.logged = 0
+        self.allowance = 0
+        self.over = False
+        self.pending = b""
+
+    def tell(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self.report.sendall(json.dumps(message).encode() + b"\n")
+
+    def loop(self) -> None:
+        next_watch = 0.0
+        while True:
+            sources: list[Any] = [self.control, self.report]
+            if self.output >= 0:
+                sources.append(self.output)
+            readable, _, _ = select.select(sources, [], [], WATCH_SECONDS)
+            if self.output in readable:
+                self._drain()
+            if self.report in readable or (self.control in readable and not self._obey()):
+                break
+            if self._worker_gone():
+                break
+            if self.spec.memory_limit and time.monotonic() >= next_watch:
+                next_watch = time.monotonic() + WATCH_SECONDS
+                if self._memory() > self.spec.memory_limit:
+                    self.tell({"over_memory": self.spec.memory_limit})
+                    break
+        self._signal_all(signal.SIGKILL)
+        if self.output >= 0:
+            os.set_blocking(self.output, False)
+            with contextlib.suppress(OSError):
+                self._drain()
+
+    def _worker_gone(self) -> bool:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self.worker:
+                self.tell({"exited": os.waitstatus_to_exitcode(status)})
+                return True
+
+    def _drain(self) -> None:
+        data = os.read(self.output, 1 << 16)
+        if not data:
+            os.close(self.output)
+            self.output = -1
+        elif self.logged < LOG_LIMIT:
+            os.write(self.log, data[: LOG_LIMIT - self.logged])
+            self.logged += len(data)
+
+    def _obey(self) -> bool:
+        data = self.control.recv(COMMAND.size - len(self.pending))
+        if not data:
+            return False
+        self.pending += data
+        if len(self.pending) < COMMAND.size:
+            return True
+        command, value = COMMAND.unpack(self.pending)
+        self.pending = b""
+        if command == b"S":
+            self._freeze()
+            self.control.sendall(b"s")
+        elif command == b"C":
+            self._signal_all(signal.SIGCONT)
+        elif command == b"A":
+            self.allowance = value
+        return True
+
+    def _freeze(self) -> None:
+        """Stops every process of the runner and waits until each has stopped."""
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            self._signal_all(signal.SIGSTOP)
+            if all(state in "TtZX" for state in map(_state, self._members())):
+                return
+
+    def _members(self) -> list[int]:
+        mine = os.getpid()
+        everyone = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != mine]  # noqa: PTH208
+        if self.own_namespace:
+            return everyone
+        parents = {pid: _parent(pid) for pid in everyone}
+        family = {mine}
+        while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= grown
+        return sorted(family - {mine})
+
+    def _signal_all(self, number: int) -> None:
+        if self.own_namespace:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(-1, number)
+            return
+        for pid in self._members():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def _memory(self) -> int:
+        """Anonymous and shared memory of all processes plus temporary files, in bytes."""
+        used = sum(map(_resident, self._members()))
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(self.spec.folder)
+            if self.spec.walls and disk.f_blocks * disk.f_frsize == TMPFS_BYTES:
+                used += (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+        return used - self.allowance
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return ["X", "0"]
+
+
+def _state(pid: int) -> str:
+    return _stat(pid)[0]
+
+
+def _parent(pid: int) -> int:
+    return int(_stat(pid)[1])
+
+
+def _resident(pid: int) -> int:
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith((b"RssAnon", b"RssShmem")):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def probe() -> dict[str, str]:
+    """Each isolation layer -> "works", or why not. Tries them in a child; needs no torch."""
+    tries: dict[str, Callable[[], object]] = {
+        "user namespace": lambda: linux.unshare(linux.CLONE_NEWUSER),
+        "pid namespace": lambda: _with_user(linux.CLONE_NEWPID),
+        "mount namespace": lambda: _with_user(linux.CLONE_NEWNS),
+        "network namespace": lambda: _with_user(linux.CLONE_NEWNET),
+        "ipc namespace": lambda: _with_user(linux.CLONE_NEWIPC),
+        "landlock": landlock.abi,
+        "no new privileges": lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1),
+    }
+    return {name: _in_child(attempt) for name, attempt in tries.items()}
+
+
+def _with_user(flag: int) -> None:
+    with contextlib.suppress(OSError):
+        linux.unshare(linux.CLONE_NEWUSER)
+    linux.unshare(flag)
+
+
+def _in_child(attempt: Callable[[], object]) -> str:
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            attempt()
+            os.write(write, b"works")
+        except OSError as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        answer = pipe.read().decode()
+    os.waitpid(pid, 0)
+    return answer or "failed"
+
+
+assert ctypes.sizeof(ctypes.c_void_p) == 8, "64-bit systems only"
