@@ -1,0 +1,263 @@
+"""The SQLite store of tasks, runs, rounds, candidates, verdicts and decisions.
+
+Facts go in as events, as they happen; several processes may write at once (WAL, busy timeout). A store that
+survives `kill -9` needs no fsync for each row: the page cache outlives the process.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import singledispatchmethod
+from pathlib import Path
+
+from cudal1_core.candidate import Candidate
+from cudal1_core.errors import Cudal1Error
+from cudal1_core.events import (
+    CandidateWritten,
+    DecisionMade,
+    Event,
+    RoundFinished,
+    RoundStarted,
+    RunFinished,
+    RunStarted,
+    TaskDescribed,
+    VerdictReached,
+)
+from cudal1_core.policies.base import Judged
+from cudal1_core.reference import Task
+from cudal1_core.verdict import Verdict
+
+SCHEMA_VERSION = 1
+BUSY_S = 3.0  # longest wait for another process's write
+
+_SCHEMA = """
+CREATE TABLE tasks (
+    id INTEGER PRIMARY KEY, source_hash TEXT NOT NULL, model TEXT NOT NULL, device_name TEXT NOT NULL,
+    path TEXT NOT NULL, seen REAL NOT NULL, json TEXT NOT NULL,
+    UNIQUE (source_hash, model, device_name)
+);
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, task INTEGER REFERENCES tasks, reference TEXT NOT NULL, policy TEXT NOT NULL,
+    device TEXT NOT NULL, folder TEXT NOT NULL, started REAL NOT NULL, finished REAL, reason TEXT,
+    best TEXT, best_speedup REAL
+);
+CREATE TABLE rounds (
+    run TEXT NOT NULL REFERENCES runs, round INTEGER NOT NULL, started REAL NOT NULL, exemplars TEXT NOT NULL,
+    prompt TEXT NOT NULL, finished REAL, accepted INTEGER, rejected INTEGER,
+    PRIMARY KEY (run, round)
+);
+CREATE TABLE candidates (
+    run TEXT NOT NULL REFERENCES runs, id TEXT NOT NULL, round INTEGER NOT NULL, policy TEXT NOT NULL,
+    title TEXT NOT NULL, techniques TEXT NOT NULL, exemplars TEXT NOT NULL, source TEXT NOT NULL,
+    source_hash TEXT NOT NULL, text TEXT NOT NULL, written REAL NOT NULL,
+    PRIMARY KEY (run, id)
+);
+CREATE TABLE verdicts (
+    run TEXT NOT NULL, candidate TEXT NOT NULL, verdict TEXT NOT NULL, category TEXT, speedup REAL,
+    drop_in INTEGER NOT NULL, seconds REAL NOT NULL, reached REAL NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY (run, candidate)
+);
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY, run TEXT NOT NULL, candidate TEXT NOT NULL, decision TEXT NOT NULL, path TEXT,
+    made REAL NOT NULL
+);
+CREATE INDEX runs_of_task ON runs (task);
+CREATE INDEX candidates_by_source ON candidates (source_hash);
+CREATE INDEX exemplars_by_speed ON verdicts (run, speedup) WHERE verdict = 'accepted' AND drop_in;
+CREATE INDEX decisions_of_candidate ON decisions (run, candidate, id);
+"""
+
+_EARLIER = """
+SELECT c.*, v.json AS verdict_json FROM runs r
+JOIN tasks t ON t.id = r.task
+JOIN verdicts v ON v.run = r.id
+JOIN candidates c ON c.run = v.run AND c.id = v.candidate
+WHERE t.source_hash = ? AND t.model = ? AND t.device_name = ? AND r.id <> ?
+  AND v.verdict = 'accepted' AND v.drop_in AND v.speedup IS NOT NULL
+  AND coalesce((SELECT decision FROM decisions d WHERE d.run = c.run AND d.candidate = c.id
+                ORDER BY d.id DESC LIMIT 1), 'none') <> 'dismissed'
+ORDER BY v.reached DESC LIMIT ?
+"""
+
+
+class ArchiveError(Cudal1Error):
+    """The archive cannot be opened or is of a newer version."""
+
+    exit_status = 3
+
+
+class Archive:
+    """Opens or creates the store; without a path it lives in memory. Raises ArchiveError."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        try:
+            # One connection, used from the event loop's thread alone.
+            self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_S, isolation_level=None)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._create()
+        except sqlite3.Error as error:
+            raise ArchiveError(f"The archive {path} cannot be used", str(error)) from error
+
+    def _create(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")  # two processes may both be the first
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            for statement in _SCHEMA.split(";"):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        self._db.execute("COMMIT")
+        if version > SCHEMA_VERSION:
+            self._db.close()
+            raise ArchiveError(
+                f"The archive {self.path} is from a newer cudal1-tui",
+                f"It has version {version}; this program knows version {SCHEMA_VERSION}.",
+                "Update cudal1-tui, or move the file away.",
+            )
+
+    def close(self) -> None:
+        self._db.close()
+
+    def record(self, run: str, event: Event) -> None:
+        """Stores one fact; events without a table are passed over. Raises sqlite3.Error."""
+        self._record(event, run)
+
+    @singledispatchmethod
+    def _record(self, event: Event, run: str) -> None:
+        pass
+
+    @_record.register
+    def _(self, event: RunStarted, run: str) -> None:
+        self._insert(
+            "runs",
+            id=run,
+            reference=event.reference,
+            policy=event.policy,
+            device=event.device,
+            folder=event.folder,
+            started=event.at,
+        )
+
+    @_record.register
+    def _(self, event: TaskDescribed, run: str) -> None:
+        task = event.task
+        key = (task.source_hash, task.model, task.device_name)
+        self._db.execute(
+            "INSERT INTO tasks (source_hash, model, device_name, path, seen, json) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET path = excluded.path, seen = excluded.seen, json = excluded.json",
+            (*key, task.path, event.at, json.dumps(task.to_json())),
+        )
+        self._db.execute(
+            "UPDATE runs SET task = "
+            "(SELECT id FROM tasks WHERE source_hash = ? AND model = ? AND device_name = ?) WHERE id = ?",
+            (*key, run),
+        )
+
+    @_record.register
+    def _(self, event: RoundStarted, run: str) -> None:
+        exemplars = json.dumps(event.exemplars)
+        self._insert(
+            "rounds", run=run, round=event.round, started=event.at, exemplars=exemplars, prompt=event.prompt
+        )
+
+    @_record.register
+    def _(self, event: CandidateWritten, run: str) -> None:
+        candidate = event.candidate
+        self._insert(
+            "candidates",
+            run=run,
+            id=candidate.id,
+            round=candidate.round,
+            policy=candidate.policy,
+            title=_storable(candidate.title),
+            techniques=json.dumps(candidate.techniques),
+            exemplars=json.dumps(candidate.exemplars),
+            source=_storable(candidate.source),
+            source_hash=candidate.source_hash,
+            text=_storable(candidate.text),
+            written=event.at,
+        )
+
+    @_record.register
+    def _(self, event: VerdictReached, run: str) -> None:
+        verdict = event.verdict
+        self._insert(
+            "verdicts",
+            run=run,
+            candidate=event.candidate,
+            verdict=verdict.verdict,
+            category=verdict.category,
+            speedup=verdict.speedup,
+            drop_in="not_drop_in" not in verdict.labels,
+            seconds=event.seconds,
+            reached=event.at,
+            json=json.dumps(verdict.to_json()),
+        )
+
+    @_record.register
+    def _(self, event: DecisionMade, run: str) -> None:
+        self._insert(
+            "decisions",
+            run=run,
+            candidate=event.candidate,
+            decision=event.decision,
+            path=event.path,
+            made=event.at,
+        )
+
+    @_record.register
+    def _(self, event: RoundFinished, run: str) -> None:
+        self._db.execute(
+            "UPDATE rounds SET finished = ?, accepted = ?, rejected = ? WHERE run = ? AND round = ?",
+            (event.at, event.accepted, event.rejected, run, event.round),
+        )
+
+    @_record.register
+    def _(self, event: RunFinished, run: str) -> None:
+        self._db.execute(
+            "UPDATE runs SET finished = ?, reason = ?, best = ?, best_speedup = ? WHERE id = ?",
+            (event.at, event.reason, event.best, event.best_speedup, run),
+        )
+
+    def _insert(self, table: str, **values: object) -> None:
+        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+
+    def earlier(self, task: Task, run: str, limit: int = 200) -> tuple[Judged, ...]:
+        """What earlier runs of the same source on the same device found and nobody dismissed, newest first.
+
+        Ids get the run in front ("20261130-221544-7f3a/c07"). Raises sqlite3.Error.
+        """
+        rows = self._db.execute(_EARLIER, (task.source_hash, task.model, task.device_name, run, limit))
+        return tuple(
+            Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows
+        )
+
+
+def open_archive(path: Path) -> tuple[Archive, str]:
+    """The archive at `path`, or one in memory with the reason why."""
+    try:
+        return Archive(path), ""
+    except ArchiveError as error:
+        return Archive(), str(error)
+
+
+def _candidate(row: sqlite3.Row) -> Candidate:
+    return Candidate(
+        id=f"{row['run']}/{row['id']}",
+        round=row["round"],
+        policy=row["policy"],
+        source=row["source"],
+        text=row["text"],
+        title=row["title"],
+        techniques=tuple(json.loads(row["techniques"])),
+        exemplars=tuple(json.loads(row["exemplars"])),
+    )
+
+
+def _storable(text: str) -> str:
+    """SQLite takes no lone surrogates, and model text may hold any."""
+    return text.encode("utf-8", "replace").decode("utf-8")
