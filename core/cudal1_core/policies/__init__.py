@@ -1,1 +1,32 @@
 """What writes candidates: one file a policy, one protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudal1_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from cudal1_core.policies.base import Policy
+
+POLICIES = ("playbook", "replay")
+
+
+def make_policy(name: str, *, candidates: Path | None = None, log_dir: Path | None = None) -> Policy:
+    """The policy of that name; its module is imported only now. Raises UsageError."""
+    if name == "playbook":
+        from cudal1_core.policies.playbook import PlaybookPolicy
+
+        return PlaybookPolicy()
+    if name == "replay":
+        from cudal1_core.policies.replay import ReplayPolicy
+
+        if candidates is None:
+            raise UsageError(
+                "The replay policy needs candidates",
+                "It plays back code that already exists.",
+                "Add --candidates with a .py file, a folder of them, or a .jsonl file.",
+            )
+        return ReplayPolicy(candidates)
+    raise UsageError(f"There is no policy {name!r}", f"Known policies: {', '.join(POLICIES)}.")
