@@ -1,0 +1,392 @@
+"""A run: rounds of exemplars, prompt, candidates and verdicts, told as one stream of events.
+
+A run imports neither a policy nor the referee: both are given, and any object with their methods will do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import time
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from cudal1_core import exemplars, prompt
+from cudal1_core.archive import Archive
+from cudal1_core.candidate import Candidate
+from cudal1_core.errors import Cudal1Error, UsageError
+from cudal1_core.events import (
+    CandidateWritten,
+    Decision,
+    DecisionMade,
+    Event,
+    RoundFinished,
+    RoundStarted,
+    RunFinished,
+    RunStarted,
+    StageStarted,
+    TaskDescribed,
+    TokenArrived,
+    TroubleMet,
+    VerdictReached,
+)
+from cudal1_core.exemplars import ExemplarOptions
+from cudal1_core.extract import extract_code
+from cudal1_core.journal import Journal
+from cudal1_core.paths import RunFolder
+from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt
+from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.reference import Task
+from cudal1_core.stopwatch import Stopwatch
+from cudal1_core.verdict import Verdict
+
+STOP_S = 2.0  # longest time the ending of all children may take
+
+Reason = Literal["done", "budget", "stopped", "failed"]
+
+
+class Judge(Protocol):
+    """The part of the referee a run needs."""
+
+    async def open(self, reference: Path) -> Task: ...
+
+    async def judge(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> Verdict: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    rounds: int = 3
+    group: int = 4  # candidates a round
+    budget_s: float | None = None  # pauses do not count
+    seed: int = 0  # steers policy and exemplar choice, never the referee
+    judge: JudgeOptions = field(default_factory=JudgeOptions)
+    exemplars: ExemplarOptions = field(default_factory=ExemplarOptions)
+    keep_open: bool = False  # after the last round the stream waits for decisions and for `extend`
+    out: Path | None = None  # where accepting writes, in place of <stem>_optimized.py
+
+
+class Run:
+    """One run over one reference. `events` is read by one consumer; everything else may be called beside it.
+
+    `referee` and `policy` are closed by the run; the archive is left to whoever opened it.
+    """
+
+    def __init__(
+        self,
+        reference: Path,
+        options: RunOptions,
+        referee: Judge,
+        policy: Policy,
+        archive: Archive,
+        folder: RunFolder,
+        *,
+        trouble: str = "",
+    ) -> None:
+        self.reference = reference
+        self.options = options
+        self.folder = folder
+        self.task: Task | None = None
+        self.error: Exception | None = None  # what ended the run with "failed"
+        self.judged: dict[str, Judged] = {}  # by candidate id, in order of verdicts
+        self.decisions: dict[str, Decision] = {}
+        self._referee = referee
+        self._policy = policy
+        self._archive = archive
+        self._journal = Journal(folder, archive, trouble)
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._gate = asyncio.Event()
+        self._gate.set()
+        self._extended = asyncio.Event()
+        self._watch = Stopwatch()
+        self._planned = options.rounds
+        self._round = 0
+        self._written = 0  # candidates so far
+        self._verdicts: dict[str, Verdict] = {}  # by source hash
+        self._ended: Reason | None = None
+        self._driver: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Starts the run and tells it. Each event is stored before it is yielded.
+
+        Leaving early stops the run. With `keep_open` a RunFinished may be followed by decisions and, after
+        `extend`, by more rounds.
+        """
+        self._driver = asyncio.create_task(self._drive(), name="run")
+        try:
+            while (event := await self._queue.get()) is not None:
+                yield event
+        finally:
+            await self.close()
+
+    @property
+    def paused(self) -> bool:
+        return not self._gate.is_set()
+
+    def pause(self) -> None:
+        """Holds writing and judging after the verdict in work."""
+        self._gate.clear()
+        self._watch.hold()
+
+    def resume(self) -> None:
+        self._watch.go_on()
+        self._gate.set()
+
+    def extend(self, rounds: int) -> None:
+        """More rounds, also after the last one was done. A spent budget is lifted. Raises UsageError."""
+        if self._ended in ("stopped", "failed"):
+            raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
+        self._planned = max(self._planned, self._round) + rounds
+        self._extended.set()
+
+    def decide(self, candidate: str, decision: Decision, path: Path | None = None) -> DecisionMade:
+        """Stores a decision and puts it on the stream; `path` is the file written for "kept"."""
+        self.decisions[candidate] = decision
+        event = DecisionMade(candidate=candidate, decision=decision, path=str(path) if path else None)
+        self._emit(event)
+        return event
+
+    async def stop(self) -> None:
+        """Ends work and every child within two seconds; all that was shown is stored. May be called twice."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="stop")
+        await asyncio.shield(self._stopping)
+
+    async def close(self) -> None:
+        """Stops, and ends the stream and the journal too."""
+        await self.stop()
+        self._queue.put_nowait(None)
+        self._journal.close()
+
+    @property
+    def best(self) -> Judged | None:
+        """The fastest accepted drop-in that the person did not dismiss."""
+        candidates = [
+            judged
+            for judged in self.judged.values()
+            if exemplars.eligible(judged) and self.decisions.get(judged.candidate.id) != "dismissed"
+        ]
+        return max(candidates, key=lambda judged: judged.verdict.speedup or 0.0, default=None)
+
+    async def _drive(self) -> None:
+        try:
+            self._watch.start()
+            self._emit(self._started())
+            self.task = await self._referee.open(self.reference)
+            self._emit(TaskDescribed(task=self.task))
+            while True:
+                self._finish(await self._play_rounds(self.task))
+                if not self.options.keep_open:
+                    break
+                await self._extended.wait()
+                self._extended.clear()
+                self._ended = None
+        except Exception as error:
+            self._fail(error)
+        if not self.options.keep_open:
+            self._queue.put_nowait(None)
+
+    async def _play_rounds(self, task: Task) -> Reason:
+        budget = self.options.budget_s if self._round < self.options.rounds else None
+        while self._round < self._planned:
+            await self._gate.wait()
+            if self._watch.left(budget) <= 0:
+                return "budget"
+            self._round += 1
+            written = await self._play_round(task, self._round, budget)
+            if self._watch.left(budget) <= 0:
+                return "budget"
+            if not written:
+                return "done"
+        return "done"
+
+    async def _play_round(self, task: Task, number: int, budget: float | None) -> int:
+        """Returns how many candidates were judged; 0 means that the policy has nothing more."""
+        shown = self._choose(task, number)
+        seed = random.Random(f"{self.options.seed}/{number}").getrandbits(31)
+        asked = Prompt(
+            task=task,
+            round=number,
+            text=prompt.build_prompt(task, shown),
+            exemplars=shown,
+            history=self._history(),
+            seed=seed,
+        )
+        ids = tuple(judged.candidate.id for judged in shown)
+        self._emit(RoundStarted(round=number, exemplars=ids, prompt=asked.text))
+        waiting: asyncio.Queue[Candidate | None] = asyncio.Queue()
+        writing = asyncio.create_task(self._write_group(asked, waiting), name=f"round {number}")
+        verdicts: list[Verdict] = []
+        try:
+            while (candidate := await self._next(waiting, budget)) is not None:
+                await self._gate.wait()
+                verdicts.append(await self._judge(candidate))
+                if self._watch.left(budget) <= 0:
+                    break
+        finally:
+            complete = writing.done()
+            writing.cancel()
+            await asyncio.wait({writing})
+        if complete:
+            writing.result()  # what the policy raised
+        best = self.best
+        self._emit(
+            RoundFinished(
+                round=number,
+                accepted=sum(verdict.accepted for verdict in verdicts),
+                rejected=sum(verdict.verdict == "rejected" for verdict in verdicts),
+                best=best.candidate.id if best else None,
+                best_speedup=best.verdict.speedup if best else None,
+            )
+        )
+        return len(verdicts)
+
+    async def _next(self, waiting: asyncio.Queue[Candidate | None], budget: float | None) -> Candidate | None:
+        """The next candidate to judge; None when the group is complete or the budget spent."""
+        while (left := self._watch.left(budget)) > 0:
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(waiting.get(), left if budget is not None else None)
+        return None
+
+    async def _write_group(self, asked: Prompt, waiting: asyncio.Queue[Candidate | None]) -> None:
+        ids: dict[int, str] = {}
+        open_texts: dict[int, list[str]] = {}
+        stream = self._policy.generate(asked, self.options.group)
+        try:
+            async for fragment in stream:
+                await self._gate.wait()
+                if fragment.index not in ids:
+                    self._written += 1
+                    ids[fragment.index] = f"c{self._written:02d}"
+                    open_texts[fragment.index] = []
+                candidate = ids[fragment.index]
+                if fragment.text:
+                    open_texts[fragment.index].append(fragment.text)
+                    self._emit(TokenArrived(candidate=candidate, text=fragment.text))
+                if fragment.done:
+                    text = "".join(open_texts.pop(fragment.index))
+                    self._hand_over(candidate, text, fragment, asked, waiting)
+            for index, pieces in open_texts.items():  # cut off by the policy: judged as it stands
+                self._hand_over(ids[index], "".join(pieces), Fragment(index, ""), asked, waiting)
+        finally:
+            if isinstance(stream, AsyncGenerator):
+                await stream.aclose()
+            waiting.put_nowait(None)
+
+    def _hand_over(
+        self, id: str, text: str, last: Fragment, asked: Prompt, waiting: asyncio.Queue[Candidate | None]
+    ) -> None:
+        candidate = Candidate(
+            id=id,
+            round=asked.round,
+            policy=self._policy.name,
+            source=extract_code(text),
+            text=text,
+            title=last.title,
+            techniques=last.techniques,
+            exemplars=tuple(judged.candidate.id for judged in asked.exemplars),
+        )
+        self._emit(CandidateWritten(candidate=candidate))
+        self._emit(StageStarted(candidate=id, stage="queued"))
+        waiting.put_nowait(candidate)
+
+    async def _judge(self, candidate: Candidate) -> Verdict:
+        started = time.monotonic()
+        verdict = self._verdicts.get(candidate.source_hash)  # the same code twice in a run is judged once
+        if verdict is None:
+            verdict = await self._referee.judge(candidate.id, candidate.source, self._emit)
+            if verdict.verdict != "unjudgeable":
+                self._verdicts[candidate.source_hash] = verdict
+        self.judged[candidate.id] = Judged(candidate, verdict)
+        seconds = time.monotonic() - started
+        self._emit(VerdictReached(candidate=candidate.id, verdict=verdict, seconds=seconds))
+        return verdict
+
+    def _history(self) -> tuple[Judged, ...]:
+        return tuple(
+            Judged(judged.candidate, judged.verdict, fed=self.decisions.get(id) == "fed")
+            for id, judged in self.judged.items()
+        )
+
+    def _choose(self, task: Task, number: int) -> tuple[Judged, ...]:
+        try:
+            earlier = self._archive.earlier(task, self.folder.id)
+        except sqlite3.Error:  # the journal tells of a broken archive
+            earlier = ()
+        dismissed = {id for id, decision in self.decisions.items() if decision == "dismissed"}
+        seed = random.Random(f"{self.options.seed}/{number}/exemplars").getrandbits(31)
+        return exemplars.choose((*self._history(), *earlier), self.options.exemplars, seed, dismissed)
+
+    def _started(self) -> RunStarted:
+        return RunStarted(
+            run=self.folder.id,
+            reference=str(self.reference.resolve()),
+            policy=self._policy.name,
+            device=self.options.judge.device,
+            rounds=self.options.rounds,
+            group=self.options.group,
+            budget_s=self.options.budget_s,
+            folder=str(self.folder.path or ""),
+        )
+
+    def _emit(self, event: Event) -> None:
+        trouble = self._journal.record(event)
+        self._queue.put_nowait(event)
+        if trouble is not None:
+            self._emit(trouble)
+
+    def _finish(self, reason: Reason) -> None:
+        self._ended = reason
+        best = self.best
+        self._emit(
+            RunFinished(
+                reason=reason,
+                best=best.candidate.id if best else None,
+                best_speedup=best.verdict.speedup if best else None,
+            )
+        )
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        if isinstance(error, Cudal1Error):
+            self._emit(TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step))
+        else:
+            self._emit(
+                TroubleMet(
+                    title="cudal1-tui itself failed",
+                    meaning=f"{type(error).__name__}: {error}",
+                    next_step=self._keep_traceback(error),
+                )
+            )
+        self._finish("failed")
+
+    def _keep_traceback(self, error: Exception) -> str:
+        if self.folder.logs is None:
+            return ""
+        path = self.folder.logs / "traceback.txt"
+        with suppress(OSError):
+            path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        return f"The traceback is in {path}; please report it."
+
+    async def _stop(self) -> None:
+        endings = {asyncio.create_task(self._referee.close()), asyncio.create_task(self._policy.close())}
+        if self._driver is not None:
+            self._driver.cancel()
+            endings.add(self._driver)
+        done, late = await asyncio.wait(endings, timeout=STOP_S)
+        for task in late:
+            task.cancel()
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # looked at, so that asyncio does not complain; a child that is gone is gone
+        if self._ended is None and self._driver is not None:
+            self._finish("stopped")
+        if not self.options.keep_open:
+            self._queue.put_nowait(None)
