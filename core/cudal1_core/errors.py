@@ -42,3 +42,8 @@ class RefereeError(Cudal1Error):
     """The referee itself failed: never the candidate's fault, never the reference's."""
 
     exit_status = 3
+
+
+def exit_status(error: Exception) -> int:
+    """The documented status of the command line for any error."""
+    return error.exit_status if isinstance(error, Cudal1Error) else 3

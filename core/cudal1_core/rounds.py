@@ -146,12 +146,10 @@ class Run:
         self._planned = max(self._planned, self._round) + rounds
         self._extended.set()
 
-    def decide(self, candidate: str, decision: Decision, path: Path | None = None) -> DecisionMade:
+    def decide(self, candidate_id: str, decision: Decision, path: Path | None = None) -> None:
         """Stores a decision and puts it on the stream; `path` is the file written for "kept"."""
-        self.decisions[candidate] = decision
-        event = DecisionMade(candidate=candidate, decision=decision, path=str(path) if path else None)
-        self._emit(event)
-        return event
+        self.decisions[candidate_id] = decision
+        self._emit(DecisionMade(candidate=candidate_id, decision=decision, path=str(path) if path else None))
 
     async def stop(self) -> None:
         """Ends work and every child within two seconds; all that was shown is stored. May be called twice."""

@@ -1,0 +1,168 @@
+"""The command line as data: parsers, and what each value must look like."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import NoReturn
+
+from cudal1_core.errors import UsageError
+from cudal1_core.policies import POLICIES
+
+COMMANDS = {
+    "verify": "judge one candidate against its reference",
+    "doctor": "say what works on this machine and what to do about the rest",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        usage = self.format_usage().strip()
+        raise UsageError(f"{self.prog}: {message}", "", f"{usage}\n{self.prog} --help tells more.")
+
+
+def run_parser() -> Parser:
+    commands = "\n".join(f"  {name:<22}{text}" for name, text in COMMANDS.items())
+    parser = Parser(
+        prog="cudal1-tui",
+        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor} ...",
+        description="Makes a PyTorch module faster, in front of your eyes.",
+        epilog=f"commands:\n{commands}\n\n`cudal1-tui COMMAND --help` tells more of each.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "module", metavar="MODULE.py", type=Path, help="file with class Model, get_inputs and get_init_inputs"
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    work = parser.add_argument_group("work")
+    work.add_argument("--rounds", type=count, default=3, metavar="N", help="rounds (3)")
+    work.add_argument("--group", type=count, default=4, metavar="N", help="candidates a round (4)")
+    work.add_argument(
+        "--budget", type=seconds, metavar="TIME", help="end after this long: 90s, 5m, 1h30m (no limit)"
+    )
+    work.add_argument(
+        "--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)"
+    )
+    work.add_argument(
+        "--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines"
+    )
+    work.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)"
+    )
+    judging = parser.add_argument_group("judging")
+    _add_device_and_model(judging)
+    screen = parser.add_argument_group("screen and output")
+    screen.add_argument(
+        "--headless", action="store_true", help="no workbench: progress and a table of results"
+    )
+    screen.add_argument(
+        "--json", action="store_true", help="headless; the event stream, one JSON object a line"
+    )
+    screen.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where the best (headless) or the accepted candidate is written",
+    )
+    screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
+    screen.add_argument("--theme", metavar="NAME", help="colours of the workbench")
+    return parser
+
+
+def verify_parser() -> Parser:
+    parser = Parser(
+        prog="cudal1-tui verify",
+        description="Judges one candidate against its reference.",
+        epilog="exit status: 0 accepted, 1 rejected, 2 cannot be judged, 3 the referee itself failed",
+        allow_abbrev=False,
+    )
+    parser.add_argument("reference", metavar="REFERENCE.py", type=Path, help="file with class Model")
+    parser.add_argument("candidate", metavar="CANDIDATE.py", type=Path, help="file with class ModelNew")
+    _add_device_and_model(parser)
+    parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
+    parser.add_argument("--explain", action="store_true", help="print every check with its evidence")
+    parser.add_argument(
+        "--mode",
+        choices=("as-built", "eval", "train"),
+        default="as-built",
+        help="mode both modules are put into (as-built)",
+    )
+    parser.add_argument(
+        "--timeout", type=positive, default=30.0, metavar="S", help="seconds for one call (30)"
+    )
+    parser.add_argument(
+        "--build-timeout", type=positive, default=120.0, metavar="S", help="seconds to build (120)"
+    )
+    parser.add_argument(
+        "--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format"
+    )
+    parser.add_argument(
+        "--allow-output-reuse", action="store_true", help="accept that a later call changes an earlier output"
+    )
+    parser.add_argument(
+        "--expose", type=Path, action="append", default=[], metavar="PATH", help="let the candidate read PATH"
+    )
+    parser.add_argument(
+        "--timing",
+        choices=("default", "paper"),
+        default="default",
+        help="paper: time for 20 minutes, as CUDA-L1's final test does",
+    )
+    parser.add_argument(
+        "--receipt", type=Path, metavar="FILE", help="keep verdict, hashes and options in FILE"
+    )
+    return parser
+
+
+def doctor_parser() -> Parser:
+    parser = Parser(
+        prog="cudal1-tui doctor", description="Says what works on this machine.", allow_abbrev=False
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _add_device_and_model(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--device", type=device, default="auto", metavar="DEVICE", help="auto, cpu, cuda or cuda:N (auto)"
+    )
+    parser.add_argument("--model", metavar="NAME", help="class in the reference, if it is not Model")
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def seconds(text: str) -> float:
+    """`300`, `90s`, `5m`, `1h30m`, `1.5h`."""
+    match = re.fullmatch(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s?)?", text.strip())
+    try:
+        hours, minutes, rest = (float(part or 0) for part in match.groups()) if match else (0.0, 0.0, 0.0)
+    except ValueError:
+        hours = minutes = rest = 0.0
+    total = hours * 3600 + minutes * 60 + rest
+    if total <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 5m or 1h30m")
+    return total
+
+
+def device(text: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not auto, cpu, cuda or cuda:N")
+    return text

@@ -1,0 +1,121 @@
+"""The command line. Every import that costs time happens inside the command that needs it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cudal1_core.errors import Cudal1Error, UsageError
+
+from cudal1_tui import arguments
+
+if TYPE_CHECKING:
+    import argparse
+
+HINT = "cudal1-tui MODULE.py opens the workbench; cudal1-tui --help lists the rest."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status; see docs/cli.md."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _command(words)(words)
+    except Cudal1Error as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        traceback.print_exc()
+        print("cudal1-tui itself failed; please report the lines above.", file=sys.stderr)
+        return 3
+
+
+def _command(words: list[str]) -> Callable[[list[str]], int]:
+    first = next((word for word in words if not word.startswith("-")), None)
+    if words and words[0] == first and first in _COMMANDS:
+        return _COMMANDS[first]
+    if words and words[0] == first and not _is_path(first):
+        near = difflib.get_close_matches(first, arguments.COMMANDS, n=1, cutoff=0.5)
+        meant = f"Did you mean `cudal1-tui {near[0]}`?" if near else f"Commands: {', '.join(_COMMANDS)}."
+        raise UsageError(f"cudal1-tui: {first!r} is neither a command nor a file", meant, HINT)
+    return _run
+
+
+def _is_path(word: str) -> bool:
+    return Path(word).exists() or word.endswith(".py") or os.sep in word or "." in word
+
+
+def _run(words: list[str]) -> int:
+    if "--version" in words:
+        return _version()
+    if not words:
+        raise UsageError("cudal1-tui needs the file of the module to make faster", "", HINT)
+    options = arguments.run_parser().parse_args(words)
+    from cudal1_core.reference_file import read_reference
+
+    read_reference(options.module)
+    if options.out is not None:
+        _check_out(options)
+    if not options.headless and not options.json and (reason := why_no_screen()):
+        print(f"cudal1-tui: {reason}, so this run is headless.", file=sys.stderr)
+        options.headless = True
+    if options.headless or options.json:
+        from cudal1_tui.headless import main as headless
+
+        return headless(options)
+    from cudal1_tui.workbench import main as workbench
+
+    return workbench(options)
+
+
+def _verify(words: list[str]) -> int:
+    from cudal1_tui.verify import main as verify
+
+    return verify(words)
+
+
+def _doctor(words: list[str]) -> int:
+    options = arguments.doctor_parser().parse_args(words[1:])
+    from cudal1_tui.doctor import main as doctor
+
+    return doctor(as_json=options.json)
+
+
+def _version() -> int:
+    from importlib.metadata import version
+
+    print(f"cudal1-tui {version('cudal1-tui')}")
+    return 0
+
+
+def _check_out(options: argparse.Namespace) -> None:
+    """Finds out before the work, not after it, that its result has nowhere to go."""
+    out: Path = options.out
+    if out.is_dir() or not out.parent.is_dir():
+        what = "is a folder" if out.is_dir() else "lies in a folder that does not exist"
+        raise UsageError(f"--out {out} {what}", "It names the file the result is written to.")
+    if out.resolve() == options.module.resolve():
+        raise UsageError(f"--out {out} is the reference", "The reference is never replaced.")
+    if out.exists() and not options.overwrite:
+        raise UsageError(
+            f"--out {out} exists", "No file is replaced unasked.", "Add --overwrite to replace it."
+        )
+
+
+def why_no_screen() -> str:
+    """Empty where the workbench can be drawn; it draws on standard error and reads standard input."""
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr)):
+        if stream is None or not stream.isatty():
+            return f"standard {name} is not a terminal"
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        return "this terminal cannot draw (TERM is dumb or not set)"
+    return ""
+
+
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {"verify": _verify, "doctor": _doctor}

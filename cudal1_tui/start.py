@@ -1,0 +1,40 @@
+"""Puts a run together from the command line: folder, archive, referee and policy."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from cudal1_core.archive import open_archive
+from cudal1_core.paths import archive_path, new_run_folder
+from cudal1_core.policies import make_policy
+from cudal1_core.referee.host import Referee
+from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.rounds import Run, RunOptions
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+@contextmanager
+def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
+    """A run that has not begun; the archive is closed at the end. Raises UsageError."""
+    judging = JudgeOptions(device=options.device, model=options.model)
+    run_options = RunOptions(
+        rounds=options.rounds,
+        group=options.group,
+        budget_s=options.budget,
+        seed=options.seed,
+        judge=judging,
+        keep_open=True,
+        out=options.out,
+    )
+    folder = new_run_folder()
+    policy = make_policy(options.policy, candidates=options.candidates)
+    archive, trouble = open_archive(archive_path())
+    try:
+        referee = Referee(judging, log_dir=folder.logs)
+        yield Run(options.module, run_options, referee, policy, archive, folder, trouble=trouble)
+    finally:
+        archive.close()

@@ -1,0 +1,64 @@
+"""A verdict for a person: a short block, or every check with its evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from cudal1_tui.plain import one_line
+from cudal1_tui.words import LABELS, interval_text, ms_text, speedup_text
+
+if TYPE_CHECKING:
+    from cudal1_core.verdict import Verdict
+
+
+def print_verdict(verdict: Verdict, *, explain: bool, to_errors: bool = False) -> None:
+    console = Console(stderr=to_errors, highlight=False)
+    for line in lines(verdict, explain=explain):
+        console.print(line, soft_wrap=True)
+
+
+def lines(verdict: Verdict, *, explain: bool) -> list[Text]:
+    """The block line by line; foreign text is cleaned, never read as markup."""
+    found = [_headline(verdict)]
+    if verdict.reference_ms is not None and verdict.candidate_ms is not None:
+        device = one_line(str(verdict.device.get("name", "")))
+        times = f"  reference {ms_text(verdict.reference_ms)}, candidate {ms_text(verdict.candidate_ms)}"
+        found.append(Text(times + (f" on {device}" if device else "")))
+    if verdict.baselines:
+        told = ", ".join(f"{name} {ms_text(ms)}" for name, ms in verdict.baselines.items())
+        found.append(Text(f"  the reference otherwise: {told}"))
+    for label in verdict.labels:
+        found.append(Text(f"  label {label}: {LABELS.get(label, '')}".rstrip(": "), style="yellow"))
+    passed = sum(check.passed for check in verdict.checks)
+    if verdict.checks:
+        more = "" if explain else "; --explain shows the evidence"
+        found.append(Text(f"  {passed} of {len(verdict.checks)} checks passed{more}", style="dim"))
+    return found + (_evidence(verdict) if explain else [])
+
+
+def _headline(verdict: Verdict) -> Text:
+    if verdict.accepted:
+        interval = interval_text(verdict.speedup_interval)
+        speed = f"{speedup_text(verdict.speedup)} {interval}".rstrip() if verdict.speedup else "not timed"
+        return Text.assemble(("accepted", "bold"), f"  {speed}")
+    category = (verdict.category or "").replace("_", " ")
+    reason = one_line(verdict.reason or "")
+    return Text.assemble((verdict.verdict, "bold"), f"  {category}: {reason}" if category else f"  {reason}")
+
+
+def _evidence(verdict: Verdict) -> list[Text]:
+    found = [
+        Text(f"  {'✓' if check.passed else '✗'} {one_line(check.name)}: {one_line(check.detail)}")
+        for check in verdict.checks
+    ]
+    if verdict.win:
+        found.append(Text(f"  what ran, by the candidate's own account: {one_line(verdict.win)}"))
+    if verdict.isolation:
+        found.append(Text(f"  isolation: {one_line(', '.join(verdict.isolation))}"))
+    if verdict.versions:
+        told = ", ".join(f"{name} {version}" for name, version in verdict.versions.items())
+        found.append(Text(f"  versions: {one_line(told)}"))
+    return found

@@ -1,0 +1,25 @@
+"""Starts the workbench over a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudal1_core.errors import exit_status
+
+from cudal1_tui import app
+from cudal1_tui.start import prepared_run
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def main(options: argparse.Namespace) -> int:
+    """Exit status 0 when the person kept a candidate, 1 when not, 2 or 3 when the run failed."""
+    with prepared_run(options) as run:
+        theme = options.theme or app.DEFAULT_THEME
+        screen = app.WorkbenchApp(run, reference=options.module, out=options.out, theme=theme)
+        if status := app.main(screen):
+            return status
+        if run.error is not None:
+            return exit_status(run.error)
+        return 0 if "kept" in run.decisions.values() else 1
