@@ -1,0 +1,74 @@
+"""Code out of answers as models write them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from cudal1_core.extract import extract_code
+from hypothesis import given
+from hypothesis import strategies as st
+
+CODE = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CODE,
+        f"## Code Implementation\n\n```python\n{CODE}```\n",
+        f"```\n{CODE}```",
+        f"~~~py\n{CODE}~~~\n",
+        f"Some words.\n\n````python\n{CODE}````\nAnd more.",
+        f'```python title="fast.py"\n{CODE}```',
+        f"```python\n{CODE}",  # cut off by the token limit
+        f"Here is the code:\n\n{CODE}",
+        "\ufeff" + CODE,
+    ],
+)
+def test_the_code_alone_comes_out(answer: str) -> None:
+    assert extract_code(answer) == CODE
+    assert extract_code(answer.replace("\n", "\r\n")) == CODE
+
+
+def test_the_last_fence_that_defines_the_class_counts() -> None:
+    answer = (
+        "```python\nclass ModelNew:\n    first = True\n```\nBetter:\n"
+        f"```python\n{CODE}```\nUse it so:\n```python\nModelNew()\n```\n"
+    )
+    assert extract_code(answer) == CODE
+
+
+def test_a_fence_inside_a_list_loses_its_indentation() -> None:
+    indented = "".join(f"   {line}" if line.strip() else line for line in CODE.splitlines(keepends=True))
+    assert extract_code(f"1. Do this:\n\n   ```python\n{indented}   ```\n") == CODE
+
+
+def test_a_python_file_with_a_fence_in_its_docstring_is_taken_whole() -> None:
+    source = f'"""Use:\n\n```python\nclass ModelNew: ...\n```\n"""\n{CODE}'
+    assert extract_code(source) == source
+
+
+def test_code_that_does_not_parse_is_kept_for_the_referee_to_judge() -> None:
+    broken = "class ModelNew(:\n    pass\n"
+    assert extract_code(broken) == broken
+    assert extract_code(f"```python\n{broken}```") == broken
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "None", "I cannot do that.", "```python\nprint(1)\n```", "Your ModelNew should be fused."]
+)
+def test_an_answer_without_the_class_holds_no_code(answer: str) -> None:
+    assert extract_code(answer) == ""
+
+
+@given(st.text())
+def test_any_text_gives_code_or_nothing(text: str) -> None:
+    found = extract_code(text)
+    assert found == "" or "ModelNew" in found
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="`~\r"), max_size=200))
+def test_prose_around_a_fence_never_gets_in(prose: str) -> None:
+    found = extract_code(f"{prose}\n```python\n{CODE}```\n{prose}")
+    assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(CODE))
