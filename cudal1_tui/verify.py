@@ -39,13 +39,9 @@ def main(words: list[str]) -> int:
     except Cudal1Error as error:
         print(error, file=sys.stderr)
         category = error.category if isinstance(error, UnjudgeableError) else None
-        verdict, status = (
-            Verdict("unjudgeable", category, f"{error.title} {error.meaning}".strip()),
-            error.exit_status,
-        )
         if as_json:
-            print_json(verdict)
-        return status
+            print_json(Verdict("unjudgeable", category, f"{error.title} {error.meaning}".strip()))
+        return error.exit_status
     if as_json:
         print_json(verdict)
     if not as_json or options.explain:
