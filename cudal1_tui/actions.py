@@ -1,0 +1,73 @@
+"""The one table of actions: it feeds key bindings, the key line, the help, the palette and the docs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something a person can do on the workbench."""
+
+    id: str  # also the name to rebind it by
+    keys: tuple[str, ...]  # Textual key names; the first is the one shown
+    call: str  # what Textual runs, without "action_"
+    description: str  # one or two words, for the key line
+    tooltip: str  # a sentence
+    shown: Literal["always", "wide", "never"] = "never"  # on the key line
+
+
+ACTIONS = (
+    Action("accept", ("a",), "accept", "accept", "Write the candidate to <stem>_optimized.py.", "always"),
+    Action("reject", ("x",), "reject", "reject", "Dismiss the candidate.", "always"),
+    Action("feed", ("f",), "feed", "feed", "Show the candidate to the policy in the next round.", "always"),
+    Action("undo", ("u",), "undo", "undo", "Take back the last decision, and the file it wrote.", "wide"),
+    Action("pause", ("space",), "pause", "pause", "Pause or resume the run.", "always"),
+    Action("diff", ("d",), "diff", "diff", "Compare with the reference, or go back to the code.", "always"),
+    Action("more", ("n",), "more", "one more round", "Run one more round once the run is done."),
+    Action("down", ("j", "down"), "move('down')", "next", "Select the next candidate."),
+    Action("up", ("k", "up"), "move('up')", "previous", "Select the previous candidate."),
+    Action("top", ("g", "home"), "move('top')", "first", "Select the first candidate."),
+    Action("newest", ("G", "end"), "move('newest')", "newest", "Select the newest candidate and follow."),
+    Action("best", ("b",), "best", "best", "Jump to the best candidate.", "wide"),
+    Action("code", ("1",), "view('code')", "code", "Show the candidate's code."),
+    Action("compare", ("2",), "view('diff')", "diff", "Show the difference from the reference."),
+    Action("evidence", ("3",), "view('evidence')", "evidence", "Show the checks and the timing."),
+    Action(
+        "next-pane",
+        ("tab",),
+        "app.focus_next",
+        "next pane",
+        "Go to the next pane; shift+tab goes back.",
+        "wide",
+    ),
+    Action(
+        "enlarge",
+        ("z", "enter"),
+        "enlarge",
+        "enlarge",
+        "Give the pane the whole screen, or shrink it.",
+        "wide",
+    ),
+    Action("copy", ("y",), "copy", "copy", "Copy the candidate's code.", "wide"),
+    Action("back", ("escape",), "back", "back", "Shrink an enlarged pane, or put a message away."),
+    Action("help", ("question_mark", "f1"), "help", "help", "Show keys, glyphs and labels.", "always"),
+    Action("quit", ("q", "ctrl+q"), "app.quit", "quit", "Leave; asks while work is running.", "always"),
+)
+_NAMES = {"question_mark": "?", "escape": "esc", "f1": "F1"}
+DECISIONS = ("accept", "reject", "feed")
+
+
+def key_name(key: str) -> str:
+    """A key as a person reads it on a keyboard."""
+    return _NAMES.get(key, key)
+
+
+def keys_table() -> str:
+    """The table of keys as Markdown, for the docs."""
+    lines = ["| key | action | what it does |", "| --- | --- | --- |"]
+    for action in ACTIONS:
+        keys = ", ".join(f"`{key_name(key)}`" for key in action.keys)
+        lines.append(f"| {keys} | {action.description} | {action.tooltip.replace('<', '`<', 1)} |")
+    return "\n".join(lines).replace("`<stem>_optimized.py", "`<stem>_optimized.py`")

@@ -1,0 +1,116 @@
+"""The workbench as an application: themes, the one screen, and leaving it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App, SystemCommand
+from textual.theme import Theme
+
+from cudal1_tui import inks
+from cudal1_tui.actions import ACTIONS
+from cudal1_tui.screens.workbench import WorkbenchScreen
+from cudal1_tui.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from cudal1_themes import ThemeFile, ThemeProblem
+    from textual.screen import Screen
+
+    from cudal1_tui.bridge import RunHandle
+
+DEFAULT_THEME = "cudal1-dark"
+
+
+class WorkbenchApp(App[None]):
+    """Shows one run. `serve` or `main` run it and end the run's children after it."""
+
+    TITLE = "cudal1-tui"
+    CSS_PATH = "screens/workbench.tcss"  # the style of a default screen is only read from here
+    PAUSE_GC_ON_SCROLL = True
+
+    def __init__(
+        self,
+        run: RunHandle,
+        *,
+        session: Session | None = None,
+        mode: str = "manual",
+        reference: Path | None = None,
+        out: Path | None = None,
+        theme: str = DEFAULT_THEME,
+    ) -> None:
+        """`out` is where accepting writes in place of `<stem>_optimized.py`; `session` is for tests."""
+        super().__init__()
+        self.animation_level = "none"
+        self.session = session or Session(run, mode=mode, reference=reference, out=out)
+        self.workbench = WorkbenchScreen(self.session)
+        self._problems = self._register_themes()
+        self.theme = theme if theme in self.available_themes else DEFAULT_THEME
+
+    def get_default_screen(self) -> Screen[None]:
+        return self.workbench
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return inks.defaults(self.current_theme)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        if screen is self.workbench:
+            for action in ACTIONS:
+                yield SystemCommand(
+                    action.description.capitalize(),
+                    action.tooltip,
+                    lambda call=action.call: self.call_later(self.run_action, call, self.workbench),
+                )
+
+    def on_mount(self) -> None:
+        for problem in self._problems:
+            text = f"Theme {problem.path.name} was left out: {problem.reason}"
+            self.notify(text, severity="warning", timeout=10, markup=False)
+
+    async def action_quit(self) -> None:
+        if not self.session.view.running or self.screen is not self.workbench:
+            self.exit()
+            return
+        from cudal1_tui.screens.questions import ask_to_quit
+
+        def answered(leave: bool | None) -> None:
+            if leave:
+                self.exit()
+
+        self.push_screen(ask_to_quit(), answered)
+
+    def _register_themes(self) -> list[ThemeProblem]:
+        from cudal1_themes import bundled_folder, load_folder
+        from platformdirs import user_config_path
+
+        problems: list[ThemeProblem] = []
+        for folder in (bundled_folder(), user_config_path("cudal1-tui") / "themes"):
+            themes, bad = load_folder(folder)
+            problems += bad
+            for theme in themes:
+                self.register_theme(as_textual(theme))
+        return problems
+
+
+def as_textual(theme: ThemeFile) -> Theme:
+    """A theme file as Textual knows it."""
+    values: dict[str, Any] = dict(theme.colours)
+    return Theme(name=theme.name, dark=theme.dark, variables=theme.variables, **values)
+
+
+async def serve(app: WorkbenchApp, *, mouse: bool = True) -> None:
+    """Runs the workbench; the terminal is given back first, then the run and its children are ended."""
+    try:
+        await app.run_async(mouse=mouse)
+    finally:
+        await app.workbench.pump.stop()
+
+
+def main(app: WorkbenchApp, *, mouse: bool = True) -> int:
+    """Runs the workbench to its end; returns the exit status."""
+    asyncio.run(serve(app, mouse=mouse))
+    return app.return_code or 0

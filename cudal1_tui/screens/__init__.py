@@ -1,0 +1,1 @@
+"""The workbench and the questions it asks."""

@@ -1,0 +1,275 @@
+"""The workbench: lays the panes out, draws the session's view in them, and turns keys into its actions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+from rich.cells import cell_len
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from cudal1_tui.actions import ACTIONS, DECISIONS
+from cudal1_tui.bridge import Pump
+from cudal1_tui.plain import fit
+from cudal1_tui.widgets.banner import Banner
+from cudal1_tui.widgets.candidate_list import CandidateList
+from cudal1_tui.widgets.code_stream import CodeMode, CodeStream, pane_title
+from cudal1_tui.widgets.evidence import Evidence, correctness, speed, summary
+from cudal1_tui.widgets.key_line import KeyLine
+from cudal1_tui.widgets.reference_pane import ReferencePane
+from cudal1_tui.widgets.status_line import StatusLine
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.timer import Timer
+
+    from cudal1_tui.decisions import Note
+    from cudal1_tui.session import Session, Taken
+    from cudal1_tui.state import Direction, View
+
+PaneView = Literal["code", "diff", "evidence"]
+FRAMES = 30  # a second, while text streams
+ZOOM = "-zoomed"
+
+
+class WorkbenchScreen(Screen[None]):
+    """Everything is drawn from `session.view`; nothing else is remembered but what a person looks at."""
+
+    AUTO_FOCUS = "#candidates"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (100, "-columns")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (30, "-medium"), (40, "-tall")]  # noqa: RUF012
+    BINDINGS: ClassVar = [
+        Binding(",".join(action.keys), action.call, action.description, id=action.id, tooltip=action.tooltip)
+        for action in ACTIONS
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.pump = Pump(session.run, self._wake, self._failed)
+        self.pane_view: PaneView = "code"
+        self._drawn: View | None = None
+        self._frames: Timer | None = None
+        self._drain_due = False
+
+    def compose(self) -> ComposeResult:
+        yield StatusLine(id="status")
+        yield Banner(id="banner")
+        with Horizontal(id="body"):
+            with Vertical(id="left"):
+                yield ReferencePane(id="reference", classes="pane")
+                yield CandidateList(id="candidates", classes="pane")
+            with Vertical(id="right"):
+                yield CodeStream(id="code", classes="pane")
+                with Horizontal(id="evidence"):
+                    yield Evidence("correctness", id="correctness", classes="pane")
+                    yield Evidence("speed", id="speed", classes="pane")
+                yield Static(id="summary")
+        yield Static("Enlarge the terminal to 60 x 15 or more. The run goes on.", id="too-small")
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        self._frames = self.set_interval(1 / FRAMES, self.drain, pause=True)
+        self.set_interval(1, self._tick)
+        self.draw()
+        self.call_after_refresh(self.pump.start)  # the first paint comes before the run starts anything
+
+    def on_resize(self) -> None:
+        self._drawn = None
+        self.call_after_refresh(self.draw)
+
+    def drain(self) -> None:
+        """Take in what the run has told since, and draw it."""
+        self._drain_due = False
+        events = self.pump.take()
+        if events:
+            self.session.receive(events)
+            self.draw()
+        elif self._frames is not None:
+            self._frames.pause()  # no frames while nothing changes
+
+    def draw(self) -> None:
+        """Bring every pane up to date; panes draw only what changed."""
+        if not self.is_mounted:
+            return
+        view, drawn = self.session.view, self._drawn
+        self._drawn = view
+        row = view.current
+        self._draw_status()
+        if drawn is None or (drawn.task, drawn.baselines) != (view.task, view.baselines):
+            self.query_one(ReferencePane).show(view, self.session.reference_source)
+        if drawn is None or drawn.trouble is not view.trouble:
+            self.query_one(Banner).show(view.trouble)
+        self.query_one(CandidateList).show(view)
+        mode: CodeMode = "diff" if self.pane_view == "diff" else "code"
+        code = self.query_one(CodeStream)
+        code.show(row, self.session.reference_source, mode)
+        self._draw_title(code, pane_title(row))
+        checks, timing = self.query_one("#correctness", Evidence), self.query_one("#speed", Evidence)
+        checks.show(correctness(row, view, checks.room))
+        timing.show(speed(row, view, timing.room))
+        self.query_one("#summary", Static).update(summary(row, view), layout=False)
+
+    def action_accept(self) -> None:
+        self._accept(None)
+
+    def action_reject(self) -> None:
+        self._say(self.session.mark("dismissed"))
+
+    def action_feed(self) -> None:
+        self._say(self.session.mark("fed"))
+
+    def action_undo(self) -> None:
+        self._say(self.session.undo())
+
+    def action_pause(self) -> None:
+        self._say(self.session.toggle_pause())
+
+    def action_more(self) -> None:
+        self._say(self.session.more())
+        self.pump.start()
+
+    def action_move(self, direction: Direction) -> None:
+        self.session.move(direction)
+        self.draw()
+
+    def action_best(self) -> None:
+        self.session.select(self.session.view.best)
+        self.draw()
+
+    def action_diff(self) -> None:
+        self.action_view("code" if self.pane_view == "diff" else "diff")
+
+    def action_view(self, pane_view: PaneView) -> None:
+        assert pane_view in get_args(PaneView)
+        self.pane_view = pane_view
+        self.set_class(pane_view == "evidence", "-evidence")
+        self._shrink()
+        self._redraw_soon()
+
+    def action_enlarge(self) -> None:
+        if not self._shrink() and self.focused is not None:
+            pane = next((node for node in self.focused.ancestors_with_self if node.has_class("pane")), None)
+            if pane is not None:
+                for node in (self, *pane.ancestors_with_self):
+                    node.add_class(ZOOM)
+        self._redraw_soon()
+
+    def action_back(self) -> None:
+        if not self._shrink():
+            self.session.put_away()
+        self._redraw_soon()
+
+    def action_copy(self) -> None:
+        from pathlib import Path
+
+        from cudal1_tui.clipboard import copy
+
+        row = self.session.view.current
+        if row is None:
+            self.notify("No candidate is selected.", severity="warning", markup=False)
+            return
+        folder = Path(self.session.view.folder) if self.session.view.folder else None
+        self.notify(str(copy(row.source, self.app.copy_to_clipboard, folder)), markup=False)
+
+    def action_help(self) -> None:
+        from cudal1_tui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen())
+
+    def on_candidate_list_picked(self, message: CandidateList.Picked) -> None:
+        self.session.select(message.candidate)
+        self.draw()
+
+    async def on_key_line_chosen(self, message: KeyLine.Chosen) -> None:
+        await self.run_action(message.call)
+
+    def _accept(self, taken: Taken | None) -> None:
+        task = self.session.view.task
+        try:
+            self._say(self.session.accept(taken))
+        except FileExistsError:
+            from cudal1_tui.screens.questions import ask_about_file
+
+            assert task is not None
+            chosen = self.session.view.selected
+
+            def answered(answer: Taken | None) -> None:
+                if answer is not None:
+                    self.session.select(chosen)
+                    self._accept(answer)
+
+            self.app.push_screen(ask_about_file(task, self.session.target(task)), answered)
+
+    def _say(self, note: Note | None) -> None:
+        if note is not None:
+            self.notify(note.text, severity=note.severity, markup=False)
+        self.draw()
+
+    def _shrink(self) -> bool:
+        """False where no pane is enlarged."""
+        enlarged = self.has_class(ZOOM)
+        for node in (self, *self.query(f".{ZOOM}")):
+            node.remove_class(ZOOM)
+        return enlarged
+
+    def _redraw_soon(self) -> None:
+        """Now, and once the panes have their new sizes."""
+        self.draw()
+        self.call_after_refresh(self.draw)
+
+    def _draw_title(self, code: CodeStream, title: str) -> None:
+        """The candidate, and the views: at the foot of the pane where it has one, else in the title."""
+        names = [("1 code", "code"), ("2 diff", "diff"), ("3 evidence", "evidence")]
+        parts = [(name, "$primary bold" if key == self.pane_view else "$muted") for name, key in names]
+        views = Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
+        checks, timing = self.query_one("#correctness", Evidence), self.query_one("#speed", Evidence)
+        if not self.has_class("-stacked"):
+            code.border_title, code.border_subtitle = Content(title), views
+            checks.border_title, timing.border_title = "correctness", "speed"
+            return
+        candidate = self.session.view.selected
+        checks.border_title = Content(f"{candidate} · correctness" if candidate else "correctness")
+        timing.border_title = Content.assemble("speed ", ("── ", "$muted"), views)
+        room = max(self.size.width - views.cell_length - 6, 4)
+        short = fit(title, min(cell_len(title), room))
+        rule = f" {'─' * (room - cell_len(short))} "
+        content = Content.assemble(short, (rule, "$muted"), views)
+        code.border_title = content
+
+    def _draw_status(self) -> None:
+        view, paused = self.session.view, self.session.run.paused
+        self.query_one(StatusLine).show(
+            view, mode=self.session.mode, paused=paused, seconds=self.session.seconds
+        )
+        idle = set() if view.current else set(DECISIONS)
+        if view.current is not None and (view.current.verdict is None or not view.current.verdict.accepted):
+            idle.add("accept")
+        if view.current is not None and view.current.verdict is None:
+            idle.add("feed")
+        if not view.running:
+            idle.add("pause")
+        names = {
+            "pause": "resume" if paused else "pause",
+            "diff": "code" if self.pane_view == "diff" else "diff",
+        }
+        extra = frozenset({"more"} if view.ending in ("done", "budget") else ())
+        self.query_one(KeyLine).show(idle=frozenset(idle), names=names, extra=extra)
+
+    def _tick(self) -> None:
+        if self.session.view.running:
+            self._draw_status()
+
+    def _wake(self, can_wait: bool) -> None:
+        if can_wait and self._frames is not None:
+            self._frames.resume()
+        elif not self._drain_due:
+            self._drain_due = True
+            self.call_later(self.drain)
+
+    def _failed(self, error: Exception) -> None:
+        self.session.trouble(error)
+        self.call_later(self.draw)

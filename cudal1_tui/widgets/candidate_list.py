@@ -1,0 +1,141 @@
+"""One line a candidate: state, correctness, speedup with its interval, decision and title."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from cudal1_tui import words
+from cudal1_tui.inks import ground, ink
+from cudal1_tui.plain import fit, one_line
+
+if TYPE_CHECKING:
+    from textual.events import Click
+
+    from cudal1_tui.state import Row, View
+
+_DECISIONS = {"kept": "kept", "dismissed": "dismissed", "fed": "fed", "none": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Widths in cells; 0 leaves a column out."""
+
+    state: int
+    checks: int
+    speedup: int
+    interval: int
+    decision: int
+    title: int
+
+
+def columns_for(width: int, *, decided: bool) -> Columns:
+    """What fits: interval, decision and title go first, a number is never cut."""
+    state, checks, speedup = (18 if width >= 78 else 14), 8, 9
+    left = width - (3 + 4 + state + checks + speedup)
+    interval = 13 if left >= 13 else 0
+    left -= interval
+    decision = 10 if decided and left >= 26 else 0
+    left -= decision
+    return Columns(state, checks, speedup, interval, decision, max(left - 1, 0) if left >= 6 else 0)
+
+
+class CandidateList(ScrollView, can_focus=True):
+    """Draws the rows of a view. Sends `Picked` when a row is clicked."""
+
+    BORDER_TITLE = "candidates"
+    EMPTY = "No candidate yet."
+
+    @dataclass
+    class Picked(Message):
+        candidate: str
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._rows: tuple[Row, ...] = ()
+        self._selected: str | None = None
+        self._best: str | None = None
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.refresh())
+
+    def show(self, view: View) -> None:
+        """Draw again only the lines that changed, and keep the selected one in sight."""
+        old = {row.id: row for row in self._rows}
+        marks = {self._selected, self._best} ^ {view.selected, view.best}
+        grew = len(view.rows) != len(self._rows)
+        moved = view.selected != self._selected
+        changed = [n for n, row in enumerate(view.rows) if old.get(row.id) is not row or row.id in marks]
+        self._rows, self._selected, self._best = view.rows, view.selected, view.best
+        if grew:
+            self.virtual_size = Size(self.size.width, len(view.rows) + 1)
+            self.refresh()
+        for number in changed:
+            self.refresh_lines(number + 1)
+        if moved or grew:
+            self._reveal()
+
+    def on_resize(self) -> None:
+        self._reveal()
+
+    def on_click(self, event: Click) -> None:
+        number = event.y - self.gutter.top - 1 + self.scroll_offset.y
+        if event.y > self.gutter.top and 0 <= number < len(self._rows):
+            self.post_message(self.Picked(self._rows[number].id))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        columns = columns_for(width, decided=any(row.decision != "none" for row in self._rows))
+        if y == 0:
+            return Strip([Segment(_heading(columns, width), self.rich_style + ink(self.app, "muted"))], width)
+        number = y - 1 + self.scroll_offset.y
+        if not self._rows and y == 1:
+            return Strip([Segment(fit(f"   {self.EMPTY}", width), self.rich_style + ink(self.app, "muted"))])
+        if number >= len(self._rows):
+            return Strip.blank(width, self.rich_style)
+        return self._draw(self._rows[number], columns, width)
+
+    def _draw(self, row: Row, columns: Columns, width: int) -> Strip:
+        chosen = row.id == self._selected
+        base = self.rich_style + ground(self.app, "panel") if chosen else self.rich_style
+        glyph, word = words.state_of(row, self._best)
+        decided = _DECISIONS[row.decision]
+        if decided and not columns.decision:
+            word = decided
+        title = one_line(row.candidate.title) if row.candidate else f"{words.count_text(len(row.text))} chars"
+        tint = words.ink_of(row, self._best)
+        parts = [
+            ("primary", "▎" if chosen else " "),
+            (tint, f"{glyph} "),
+            ("foreground", fit(one_line(row.id), 4)),
+            (tint, fit(word, columns.state)),
+            ("muted", words.checks_text(row).rjust(columns.checks - 2) + "  "),
+            (words.speed_ink(row.speedup), words.speedup_text(row.speedup).rjust(columns.speedup - 2) + "  "),
+            ("muted", fit(words.interval_text(row.interval), columns.interval)),
+            ("primary", fit(decided, columns.decision)),
+            ("muted", fit(title, columns.title)),
+        ]
+        bold = chosen or row.id == self._best
+        segments = [Segment(text, base + ink(self.app, name, bold=bold)) for name, text in parts if text]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _reveal(self) -> None:
+        number = next((n for n, row in enumerate(self._rows) if row.id == self._selected), 0)
+        shown = max(self.size.height - 1, 1)  # the heading stays
+        top = self.scroll_offset.y
+        if number < top:
+            self.scroll_to(y=number, animate=False, immediate=True)
+        elif number >= top + shown:
+            self.scroll_to(y=number - shown + 1, animate=False, immediate=True)
+
+
+def _heading(columns: Columns, width: int) -> str:
+    text = f"   {'id':<4}{'state':<{columns.state}}{'checks':>{columns.checks - 2}}  "
+    text += f"{'speedup':>{columns.speedup - 2}}  " + fit("interval", columns.interval)
+    return fit(text + fit("decision", columns.decision) + fit("title", columns.title), width)

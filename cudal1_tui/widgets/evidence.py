@@ -1,0 +1,157 @@
+"""Why a candidate counts as right, and how its speedup was measured."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from cudal1_tui import words
+from cudal1_tui.plain import clean, one_line
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from cudal1_tui.state import Row, View
+
+_REASON = 4000  # characters of a reason that are shown; logs hold the rest
+
+
+class Evidence(VerticalScroll, can_focus=True):
+    """A scrolling pane of styled lines."""
+
+    def __init__(self, title: str, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.border_title = title
+        self._shown: Content | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static()
+
+    @property
+    def room(self) -> int:
+        """Cells a line may take."""
+        return max(self.scrollable_content_region.width, 20)
+
+    def show(self, content: Content) -> None:
+        if self._shown is None or not content.is_same(self._shown):
+            self._shown = content
+            self.query_one(Static).update(content)
+
+
+def correctness(row: Row | None, view: View, width: int) -> Content:
+    """Verdict, reason, then each check as it came in."""
+    if row is None:
+        return Content.styled("Checks appear here as they are made.", "$muted")
+    lines = [_headline(row, view.best)]
+    verdict = row.verdict
+    if verdict is not None and verdict.reason:
+        lines.append(Content(clean(verdict.reason)[:_REASON].strip()))
+    checks = row.checks if verdict is None else sorted(row.checks, key=lambda check: check.passed)
+    for check in checks:  # what failed comes first once all is known
+        glyph, ink = ("✓", "$ok") if check.passed else ("✗", "$failed")
+        name = f"{glyph} {one_line(check.name).replace('_', ' ')}  "
+        detail = fill(
+            one_line(check.detail)[:_REASON], width, initial_indent=" " * len(name), subsequent_indent="  "
+        )
+        lines.append(Content.assemble((name, ink), (detail[len(name) :], "$muted")))
+    for label in verdict.labels if verdict else ():
+        meaning = words.LABELS.get(label, "")
+        lines.append(Content.assemble((f"! {one_line(label)}", "$warning"), (f"  {meaning}", "$muted")))
+    if not row.checks and verdict is None:
+        lines.append(Content.styled("No check yet.", "$muted"))
+    return Content("\n").join(lines)
+
+
+def speed(row: Row | None, view: View, width: int) -> Content:
+    """The speedup on a scale with its interval, both sides' times, the blocks, and the other baselines."""
+    if row is None or row.speedup is None:
+        return Content.styled(_no_speed(row), "$muted")
+    ink = f"${words.speed_ink(row.speedup)}"
+    lines = [
+        Content.assemble(
+            (words.speedup_text(row.speedup), f"{ink} bold"),
+            (f"  {words.interval_text(row.interval)}", ""),
+            ("  vs eager", "$muted"),
+        )
+    ]
+    if row.interval is not None and width >= 20:
+        line, first, last = words.scale(row.interval, row.speedup, width)
+        lines.append(
+            Content.assemble(
+                (line[:first], "$muted"), (line[first : last + 1], ink), (line[last + 1 :], "$muted")
+            )
+        )
+    for side, ms in (("reference", row.reference_ms), ("candidate", row.candidate_ms)):
+        lines.append(Content.assemble((f"{side}  ", "$muted"), words.ms_text(ms)))
+    if row.ratios:
+        lines.append(
+            Content.assemble(
+                (words.sparkline(row.ratios, max(width - 14, 8)), ink), (f"  {row.blocks} blocks", "$muted")
+            )
+        )
+    lines += [_baseline(name, ms, row.candidate_ms) for name, ms in _others(row, view).items()]
+    verdict = row.verdict
+    if verdict is not None and verdict.win:
+        win = one_line(verdict.win).replace("_", " ")
+        lines.append(Content.assemble(("ran as ", "$muted"), win, (" (its own claim)", "$muted")))
+    if row.path:
+        lines.append(Content.assemble(("written to ", "$muted"), (one_line(row.path), "$primary")))
+    return Content("\n").join(lines)
+
+
+def summary(row: Row | None, view: View) -> Content:
+    """Both panes in one line, for small terminals."""
+    if row is None:
+        return Content("")
+    _, word = words.state_of(row, view.best)
+    parts: list[tuple[str, str]] = [(f" {words.checks_text(row)} checks", "$foreground")]
+    reason = row.verdict.reason if row.verdict else None
+    if row.speedup is not None:
+        ink = f"${words.speed_ink(row.speedup)}"
+        parts += [("  ", ""), (words.speedup_text(row.speedup), f"{ink} bold")]
+        parts += [(f" {words.interval_text(row.interval)}", "")]
+        parts += [(f"  {words.ms_text(row.reference_ms)} → {words.ms_text(row.candidate_ms)}", "$muted")]
+    elif reason:
+        parts += [(f"  {word}: ", "$failed"), (one_line(reason), "$muted")]
+    if row.verdict and row.verdict.labels:
+        parts.append((f"  ! {', '.join(map(one_line, row.verdict.labels))}", "$warning"))
+    return Content.assemble(*parts)
+
+
+def _headline(row: Row, best: str | None) -> Content:
+    glyph, word = words.state_of(row, best)
+    parts: list[tuple[str, str]] = [(f"{glyph} {word}", f"${words.ink_of(row, best)} bold")]
+    if row.decision != "none":
+        parts.append((f", {row.decision}", "$primary"))
+    if row.seconds is not None:
+        parts.append((f"  judged in {row.seconds:.1f} s", "$muted"))
+    if row.candidate and row.candidate.exemplars:
+        parts.append((f"  after {', '.join(map(one_line, row.candidate.exemplars))}", "$muted"))
+    return Content.assemble(*parts)
+
+
+def _no_speed(row: Row | None) -> str:
+    if row is None:
+        return "Timing appears here block by block."
+    if row.verdict is not None:
+        return "Not timed: only a candidate that is right is timed."
+    return "Not timed yet."
+
+
+def _others(row: Row, view: View) -> dict[str, float]:
+    timed = {**view.baselines, **(row.verdict.baselines if row.verdict else {})}
+    return {name: ms for name, ms in timed.items() if name != "eager"}
+
+
+def _baseline(name: str, ms: float, candidate_ms: float | None) -> Content:
+    against = ms / candidate_ms if candidate_ms else None
+    ink = f"${words.speed_ink(against)}"
+    return Content.assemble(
+        (f"vs {one_line(name)} ", "$muted"),
+        (words.speedup_text(against), ink),
+        (f"  {words.ms_text(ms)}", "$muted"),
+    )
