@@ -217,7 +217,9 @@ def _confine(spec: Spec) -> list[str]:
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         layers.append("no new privileges")
         devices = [*_DEVICES, *map(str, Path("/dev").glob("nvidia*"))]
-        abi = landlock.restrict((*readable_paths(), *spec.read), (spec.folder,), devices)
+        # CUDA names its threads under /proc/self/task and fails to start (error 304) where it may not
+        writable = (spec.folder, f"/proc/{os.getpid()}")
+        abi = landlock.restrict((*readable_paths(), *spec.read), writable, devices)
         layers.append(f"landlock {abi}")
     layers.append("clean environment")
     return layers

@@ -1,0 +1,301 @@
+"""Is the candidate right? Every check runs both sides on the same fresh inputs and compares what lies in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from cudal1_core.referee import compare
+from cudal1_core.referee.drawing import Draw
+from cudal1_core.referee.layout import span_of
+from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.runner import FaultError, Runner
+from cudal1_core.referee.truth import JITTERS
+
+SLOTS = 4
+PRECISION_ROOM = {"tf32": 4.0, "fp16": 4.0, "bf16": 32.0}  # times the error of TF32 rounding
+
+
+class Comparison:
+    """Compares a candidate's arenas with the reference's, and remembers the worst it saw."""
+
+    def __init__(self, q: Qualified, allow_precision: str | None) -> None:
+        self.q = q
+        self.allow_precision = allow_precision
+        self.worst = 0.0  # largest error seen, as a share of what is allowed
+        self.worst_relative = 0.0  # largest root mean square error relative to the output's scale
+        self.used_precision = False
+        self.near_ties = 0
+        self.sets = 0
+
+    def writer(self, runner: Runner, draws: Sequence[Draw]) -> Callable[[int], None]:
+        def write(slot: int) -> None:
+            draw = draws[slot]
+            views, spans = runner.input_views(slot), runner.input_spans(slot)
+            for leaf, view, span, tensor in zip(runner.inputs.leaves, views, spans, draw.tensors, strict=True):
+                if leaf.span < leaf.numel:
+                    span.copy_(span_of(tensor, leaf))
+                else:
+                    view.copy_(tensor)
+
+        return write
+
+    def forms(self, got: list[Any]) -> None:
+        """Raises FaultError where the claimed form of an output is not the reference's."""
+        want_leaves, want_structure = self.q.form
+        try:
+            leaves, structure = got
+            leaves = [list(leaf) for leaf in leaves]
+        except (TypeError, ValueError) as error:
+            raise FaultError("dishonest", "an output's form has no proper form itself") from error
+        if structure != want_structure or len(leaves) != len(want_leaves):
+            raise FaultError("wrong_form", f"output is {_form_text(got)}, the reference gives {_form_text(self.q.form)}")
+        for number, (one, two) in enumerate(zip(leaves, want_leaves, strict=True)):
+            if one[0] != two[0] or (one[0] != "value" and one != two) or (one[0] == "value" and one[1] != two[1]):
+                place = f"output {number}" if len(leaves) > 1 else "the output"
+                raise FaultError("wrong_form", f"{place} is {_leaf_text(one)}, the reference gives {_leaf_text(two)}")
+
+    def outputs(
+        self, candidate: Runner, reference: Runner, slot: int, draw: Draw, seed: int | None, state: int
+    ) -> None:
+        """Every output tensor of one call. Raises FaultError with wrong_result or reduced_precision."""
+        self.sets += 1
+        pairs = zip(candidate.output_views(slot), reference.output_views(slot), strict=True)
+        for index, (got, want) in enumerate(pairs):
+            bound = self.q.bounds[state][index]
+            if bound is None:
+                if not torch.equal(got, want):
+                    self._discrete(index, got, want, draw, seed)
+                continue
+            scale = compare.scale_of(want)
+            found = compare.distance(got, want)
+            share = bound.excess(found, scale)
+            if share > 0.8:
+                found, share = self._in_doubt(index, got, found, share, bound, scale, draw, seed)
+            if share > 1:
+                found, share = self._near_tie(index, got, want, bound, scale, draw, seed, found, share)
+            if share > 1:
+                self._refuse(index, got, want, found, share, bound, scale)
+            self.worst = max(self.worst, min(share, 1.0))
+            self.worst_relative = max(self.worst_relative, found.rms / scale if scale else 0.0)
+
+    def scalars(self, got: list[Any], want: list[Any]) -> None:
+        """Plain numbers among the outputs, compared by their claimed values."""
+        for one, two in zip(got[0], want[0], strict=True):
+            if one[0] == "value" and one != two:
+                same = one[1] == two[1] == "float" and math.isclose(float(one[2]), float(two[2]), rel_tol=1e-5)
+                if not same:
+                    raise FaultError("wrong_result", f"an output is {one[2]}, the reference gives {two[2]}")
+
+    def inputs(self, candidate: Runner, reference: Runner, slot: int) -> None:
+        """The inputs after the call: unchanged, unless the reference changes them too."""
+        pairs = zip(candidate.input_spans(slot), reference.input_spans(slot), strict=True)
+        for index, (got, want) in enumerate(pairs):
+            if torch.equal(got.view(torch.uint8), want.view(torch.uint8)):
+                continue
+            if got.dtype in compare.MANTISSA:
+                bits = compare.MANTISSA[got.dtype][0]
+                if compare.distance(got, want).rms <= 2.0 ** -(bits - 5) * compare.scale_of(want):
+                    continue
+            raise FaultError("changes_inputs", f"input {index} differs after the call from what the reference leaves")
+
+    def buffers(self, got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) -> None:
+        """State after the same calls on both sides."""
+        for name, value in want.items():
+            if torch.equal(got[name], value):
+                continue
+            close = False
+            if value.dtype in compare.MANTISSA:
+                bits = compare.MANTISSA[value.dtype][0]
+                close = compare.distance(got[name], value).rms <= 2.0 ** -(bits - 8) * compare.scale_of(value)
+            if not close:
+                raise FaultError("wrong_result", f"the buffer {name} is not what the reference leaves after the same calls")
+
+    def detail(self) -> str:
+        return f"{self.sets} calls, worst error {self.worst_relative:.1e} of the output's scale, {self.worst:.0%} of what is allowed"
+
+    def _in_doubt(
+        self,
+        index: int,
+        got: torch.Tensor,
+        found: compare.Distance,
+        share: float,
+        bound: compare.Bound,
+        scale: float,
+        draw: Draw,
+        seed: int | None,
+    ) -> tuple[compare.Distance, float]:
+        exact = self.q.truth.exact(draw) if not self.q.seeded else None
+        if exact is None:
+            return found, bound.excess(found, scale, extra=1.0)
+        truth = [leaf for leaf in exact if isinstance(leaf, torch.Tensor)][index]
+        better = compare.distance(got, truth, exact=True)
+        return better, bound.excess(better, scale)
+
+    def _alternatives(self, index: int, draw: Draw, seed: int | None) -> list[torch.Tensor]:
+        runs = [self.q.truth.jittered(draw, seed) for _ in range(JITTERS)]
+        return [[leaf for leaf in run if isinstance(leaf, torch.Tensor)][index] for run in runs]
+
+    def _discrete(self, index: int, got: torch.Tensor, want: torch.Tensor, draw: Draw, seed: int | None) -> None:
+        """Integers and truth values may differ only where a last bit of the inputs already turns them."""
+        right = got == want
+        for other in self._alternatives(index, draw, seed):
+            right |= got == other
+        wrong = int((~right).sum())
+        if wrong:
+            raise FaultError(
+                "wrong_result", f"output {index}: {wrong} of {got.numel()} elements differ, and not by a near-tie"
+            )
+        self.near_ties += int((got != want).sum())
+
+    def _near_tie(
+        self,
+        index: int,
+        got: torch.Tensor,
+        want: torch.Tensor,
+        bound: compare.Bound,
+        scale: float,
+        draw: Draw,
+        seed: int | None,
+        found: compare.Distance,
+        share: float,
+    ) -> tuple[compare.Distance, float]:
+        """Rounding operators and sorts: a few elements may sit on the other side of a tie."""
+        if not math.isfinite(share) or got.dtype.is_complex:
+            return found, share
+        off = (got.double() - want.double()).abs()
+        limit = bound.allowed.worst * scale
+        far = off > limit
+        if int(far.sum()) > max(8, got.numel() // 1000):
+            return found, share
+        nearest = off
+        for other in self._alternatives(index, draw, seed):
+            nearest = torch.minimum(nearest, (got.double() - other.double()).abs())
+        if bool((nearest[far] > limit).any()):
+            return found, share
+        self.near_ties += int(far.sum())
+        patched = torch.where(far, want, got)
+        found = compare.distance(patched, want)
+        return found, bound.excess(found, scale, extra=1.0)
+
+    def _refuse(
+        self,
+        index: int,
+        got: torch.Tensor,
+        want: torch.Tensor,
+        found: compare.Distance,
+        share: float,
+        bound: compare.Bound,
+        scale: float,
+    ) -> None:
+        place = f"output {index}" if len(self.q.outputs) > 1 else "the output"
+        if not math.isfinite(found.rms):
+            wrong = int((~((got == want) | (got.isfinite() & want.isfinite()) | (got.isnan() & want.isnan()))).sum())
+            raise FaultError("wrong_result", f"{place}: {wrong} elements are NaN or infinite where the reference's are not")
+        relative = found.rms / scale if scale else math.inf
+        text = (
+            f"{place}: error {relative:.1e} of its scale, {share:.1f} times what is allowed"
+            f" (the reference's own error is {bound.own.rms:.1e})"
+        )
+        if bound.looks_reduced(found, scale):
+            if self.allow_precision and found.rms <= PRECISION_ROOM[self.allow_precision] * bound.cheap.rms * scale:
+                self.used_precision = True
+                return
+            raise FaultError("reduced_precision", f"{text}: as large as a cheaper number format makes it")
+        raise FaultError("wrong_result", text)
+
+
+def _leaf_text(leaf: Any) -> str:
+    if leaf[0] == "tensor":
+        return f"{str(leaf[1]).removeprefix('torch.')}{leaf[2]} on {leaf[3]}"[:200]
+    return f"{leaf[1]}"[:200]
+
+
+def _form_text(form: Any) -> str:
+    try:
+        leaves, structure = form
+        return f"{structure} with {len(leaves)} part(s): {', '.join(map(_leaf_text, leaves[:4]))}"[:300]
+    except (TypeError, ValueError, IndexError):
+        return "without proper form"
+
+
+class Checker:
+    """Runs the checks on one built candidate, beside the reference's runner."""
+
+    def __init__(
+        self,
+        q: Qualified,
+        reference: Runner,
+        candidate: Runner,
+        comparison: Comparison,
+        drop_in: bool,
+        first_call_timeout: float,
+    ) -> None:
+        self.q, self.reference, self.candidate = q, reference, candidate
+        self.comparison = comparison
+        self.drop_in = drop_in
+        self.first_call_timeout = first_call_timeout
+        self.slots = list(range(SLOTS))
+
+    def attach(self, count: int) -> None:
+        for runner in (self.candidate, self.reference):
+            runner.attach(self.q.inputs.tree, self.q.outputs, self.q.state if self._loads(runner) else {}, count)
+
+    def load(self, state: int) -> None:
+        """The same weights into both sides, and into the truth."""
+        for runner in (self.candidate, self.reference):
+            if self._loads(runner) and self.q.state:
+                runner.load_state(self.q.states[state])
+        self.q.truth.use(self.q.states[state])
+
+    def _loads(self, runner: Runner) -> bool:
+        return runner is self.reference or self.drop_in
+
+    def one_by_one(self, state: int, draws: list[Draw], *, first: bool = False, **options: bool) -> None:
+        """Both sides, a call at a time, outputs copied straight after each call."""
+        seeds = self.q.seed_list(len(draws))
+        slots = self.slots[: len(draws)]
+        scalars = scalars_of(self.q, draws)
+        got = self.candidate.run(
+            slots,
+            self.comparison.writer(self.candidate, draws),
+            one_by_one=True,
+            seeds=seeds,
+            scalars=scalars,
+            timeout=self.first_call_timeout if first else None,
+            **options,
+        )
+        options.pop("delay", None)
+        want = self.reference.run(
+            slots, self.comparison.writer(self.reference, draws), one_by_one=True, seeds=seeds, scalars=scalars, **options
+        )
+        for slot, mine, theirs in zip(slots, got, want, strict=True):
+            self.comparison.forms(mine.forms[0])
+            self.comparison.inputs(self.candidate, self.reference, slot)
+            seed = seeds[slot] if seeds else None
+            self.comparison.outputs(self.candidate, self.reference, slot, draws[slot], seed, state)
+            self.comparison.scalars(mine.forms[0], theirs.forms[0])
+
+    def outputs_stay(self, state: int, draws: list[Draw]) -> None:
+        """After later calls, the earlier outputs are still what they were."""
+        self.candidate.copy_again()
+        for slot in self.slots[: len(draws)]:
+            pairs = zip(self.candidate.output_views(slot), self.reference.output_views(slot), strict=True)
+            for index, (got, want) in enumerate(pairs):
+                bound = self.q.bounds[state][index]
+                if bound is None:
+                    changed = not torch.equal(got, want) and int((got != want).sum()) > self.comparison.near_ties
+                else:
+                    changed = bound.excess(compare.distance(got, want), compare.scale_of(want), extra=2.0) > 1
+                if changed and not self.comparison.near_ties:
+                    raise FaultError("reuses_output", "an earlier output was changed by a later call")
+
+
+def scalars_of(q: Qualified, draws: Sequence[Draw]) -> dict[int, list[Any]] | None:
+    """Plain values among the inputs, where they are not the same in every draw."""
+    if not q.inputs.scalars_vary:
+        return None
+    return {slot: list(draw.tree.leaves) for slot, draw in enumerate(draws)}

@@ -1,0 +1,134 @@
+"""How far two outputs are apart, and how far they may be.
+
+The bound lies halfway, on a log scale, between the reference's own error against a float64 run and the error of
+the same computation with its inputs and weights rounded to the next cheaper number format. So an answer as good
+as the reference passes, one computed in that format does not, and no fixed absolute tolerance can let zeros by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+OWN_FACTOR = 6.0  # times the reference's own error is always allowed
+
+# dtype -> (mantissa bits, mantissa bits of the cheaper format): TF32 for float32, e4m3 for the halves
+MANTISSA = {
+    torch.float64: (52, 23),
+    torch.float32: (23, 10),
+    torch.float16: (10, 3),
+    torch.bfloat16: (7, 3),
+    torch.complex128: (52, 23),
+    torch.complex64: (23, 10),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Root mean square, worst element and worst row of |a - b|."""
+
+    rms: float
+    worst: float
+    row: float
+
+    def values(self) -> tuple[float, float, float]:
+        return self.rms, self.worst, self.row
+
+
+ZERO = Distance(0.0, 0.0, 0.0)
+INFINITE = Distance(math.inf, math.inf, math.inf)
+
+
+def distance(a: torch.Tensor, b: torch.Tensor, exact: bool = False) -> Distance:
+    """Between two tensors of one shape. Infinite where their non-finite elements differ; those are then left out.
+
+    `exact` subtracts in float64; otherwise in float32, whose difference of near-equal numbers is exact.
+    """
+    if a.numel() == 0:
+        return ZERO
+    if a.dtype.is_complex:
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
+    wide = torch.float64 if exact or torch.float64 in (a.dtype, b.dtype) else torch.float32
+    a, b = a.to(wide), b.to(wide)
+    difference = (a - b).abs_()
+    if not math.isfinite(float(difference.sum())):
+        same = (a == b) | (a.isnan() & b.isnan())
+        finite = a.isfinite() & b.isfinite()
+        if not bool((same | finite).all()):
+            return INFINITE
+        difference = torch.where(finite, difference, 0)
+    worst = float(difference.max())
+    if worst == 0.0:
+        return ZERO
+    scaled = difference.div_(worst)  # squares of tiny numbers would vanish
+    squares = scaled.square_()
+    rms = worst * math.sqrt(float(squares.mean(dtype=torch.float64)))
+    row = worst * math.sqrt(float(squares.mean(-1).max())) if squares.dim() > 1 else rms
+    return Distance(rms, worst, row)
+
+
+def scale_of(truth: torch.Tensor) -> float:
+    """Root mean square of the finite elements."""
+    if truth.numel() == 0:
+        return 0.0
+    values = torch.view_as_real(truth) if truth.dtype.is_complex else truth
+    values = values.double()
+    values = torch.where(values.isfinite(), values, 0)
+    return math.sqrt(float(values.square().mean()))
+
+
+def round_mantissa(tensor: torch.Tensor, bits: int) -> torch.Tensor:
+    """Values rounded to nearest with `bits` explicit mantissa bits; the exponent range stays."""
+    if tensor.dtype.is_complex:
+        return torch.view_as_complex(round_mantissa(torch.view_as_real(tensor), bits))
+    fraction, exponent = torch.frexp(tensor)
+    step = 2.0 ** (bits + 1)
+    rounded = torch.ldexp(torch.round(fraction * step) / step, exponent)
+    return torch.where(tensor.isfinite(), rounded, tensor).to(tensor.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Allowed distance of one output from the truth, relative to the truth's scale."""
+
+    allowed: Distance
+    own: Distance  # the reference's own distance from the truth
+    cheap: Distance  # that of the cheaper format
+
+    def excess(self, found: Distance, scale: float, extra: float = 0.0) -> float:
+        """Largest ratio of found to allowed; at most 1 passes. `extra` times the own error is allowed on top."""
+        worst = 0.0
+        for value, allowed, own in zip(found.values(), self.allowed.values(), self.own.values(), strict=True):
+            limit = (allowed + extra * own) * scale
+            worst = max(worst, value / limit if limit > 0 else (0.0 if value == 0 else math.inf))
+        return worst
+
+    def looks_reduced(self, found: Distance, scale: float) -> bool:
+        """Whether the error is of the size that rounding to a cheaper format (down to 8 times TF32) makes."""
+        return found.rms <= 16 * self.cheap.rms * scale
+
+
+def bound_for(
+    dtype: torch.dtype, truths: Sequence[torch.Tensor], own: Sequence[Distance], cheap: Sequence[Distance]
+) -> Bound:
+    """The bound from one or several calibration sets; errors are taken relative to each set's scale."""
+    bits, cheap_bits = MANTISSA.get(dtype, (23, 10))
+    epsilon = 2.0 ** -(bits + 1)
+    relative_own, relative_cheap = [], []
+    for truth, o, c in zip(truths, own, cheap, strict=True):
+        scale = scale_of(truth) or 1.0
+        relative_own.append([value / scale for value in o.values()])
+        relative_cheap.append([value / scale for value in c.values()])
+    own_values = [max(column) for column in zip(*relative_own, strict=True)]
+    cheap_values = [max(column) for column in zip(*relative_cheap, strict=True)]
+    if all(scale_of(truth) == 0.0 for truth in truths):
+        return Bound(ZERO, ZERO, ZERO)
+    allowed = []
+    for o, c in zip(own_values, cheap_values, strict=True):
+        floor = max(o, epsilon / 2)
+        middle = math.sqrt(floor * max(c, 2.0 ** -(cheap_bits + 3)))
+        allowed.append(max(OWN_FACTOR * floor, min(middle, 64 * floor)))
+    return Bound(Distance(*allowed), Distance(*own_values), Distance(*cheap_values))

@@ -1,0 +1,155 @@
+"""Fresh secret inputs that look like the reference's own.
+
+A few real draws of `get_inputs` form a pool. Further sets are mixed from the pool on the device: every stretch
+of 64 elements comes from one secretly chosen draw, which keeps what all draws share element by element (range,
+value set, zero pattern). Where the draws also share a property of whole rows (a sum, an order) rows are mixed
+whole, and where they are symmetric no mixing is done and real draws are used.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cudal1_core.referee.layout import Leaf, Tree, describe, span_of
+from cudal1_core.referee.loading import arguments
+
+POOL = 3
+STRETCH = 64  # elements that are taken from one draw together
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One set of arguments: the tree of (args, kwargs) and its tensors on the device."""
+
+    tree: Tree
+    tensors: list[torch.Tensor]
+
+    def build(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self.tree.build([t.clone(memory_format=torch.preserve_format) for t in self.tensors])  # type: ignore[no-any-return]
+
+
+class InputSource:
+    """Draws inputs; seeded from the operating system's entropy, never from anything a candidate knows."""
+
+    def __init__(self, get_inputs: Callable[[], Any], device: str) -> None:
+        self.get_inputs = get_inputs
+        self.device = device
+        self.seed = secrets.randbits(63)
+        self.random = random.Random(self.seed)
+        self.generator = torch.Generator(device)
+        self.generator.manual_seed(self.random.getrandbits(63))
+        self.pool = [self.real() for _ in range(POOL)]
+        self.tree = self.pool[0].tree
+        self.scalars_vary = any(_scalars(draw.tree) != _scalars(self.tree) for draw in self.pool)
+        self.modes = [self._mode(index) for index in range(len(self.pool[0].tensors))]
+        self.frozen = self._nothing_varies()
+
+    def real(self) -> Draw:
+        """A call of get_inputs under a fresh seed, moved to the device."""
+        seed = self.random.getrandbits(63)
+        torch.manual_seed(seed)
+        random.seed(seed)
+        try:
+            import numpy
+
+            numpy.random.seed(seed % (1 << 32))  # noqa: NPY002
+        except ImportError:
+            pass
+        with torch.no_grad():
+            tree, tensors = describe(arguments(self.get_inputs()))
+            return Draw(tree, [tensor.detach().to(self.device) for tensor in tensors])
+
+    def fresh(self) -> Draw:
+        """A set nobody has seen, mixed on the device where that is sound."""
+        if "real" in self.modes or self.scalars_vary:
+            return self.real()
+        tensors = [self._mix(index, mode) for index, mode in enumerate(self.modes)]
+        return Draw(self.tree, tensors)
+
+    def nudged(self, draw: Draw) -> Draw:
+        """The same set with one element of one tensor taken from another draw, where they differ."""
+        other = self.fresh()
+        order = [i for i, t in enumerate(draw.tensors) if t.numel() and t.dtype.is_floating_point]
+        self.random.shuffle(order)
+        for index in order:
+            different = (draw.tensors[index] != other.tensors[index]).flatten().nonzero()
+            if len(different) and self.modes[index] == "stretch":
+                flat = int(different[self.random.randrange(len(different))])
+                changed = draw.tensors[index].clone(memory_format=torch.preserve_format)
+                position = torch.unravel_index(torch.tensor(flat), changed.shape)
+                changed[position] = other.tensors[index][position]
+                return Draw(draw.tree, [changed if i == index else t for i, t in enumerate(draw.tensors)])
+        return other
+
+    def _mix(self, index: int, mode: str) -> torch.Tensor:
+        draws = [draw.tensors[index] for draw in self.pool]
+        if mode == "same":
+            return draws[0] if not (self.frozen and draws[0].dtype.is_floating_point) else self._shake(draws[0])
+        leaf = self.tree.tensors[index]
+        spans = [span_of(tensor, leaf) for tensor in draws]
+        size = leaf.span
+        if mode == "row":
+            stretch = max(1, leaf.shape[-1])
+        else:
+            stretch = STRETCH
+        count = -(-size // stretch)
+        chosen = torch.randint(len(draws), (count, 1), generator=self.generator, device=self.device)
+        mixed = torch.empty(count * stretch, dtype=leaf.dtype, device=self.device)
+        rows = mixed.view(count, stretch)
+        whole = size // stretch
+        for number, span in enumerate(spans):
+            body = span[: whole * stretch].view(whole, stretch)
+            if number == 0:
+                rows[:whole].copy_(body)
+                mixed[whole * stretch : size].copy_(span[whole * stretch :])
+            else:
+                torch.where(chosen[:whole] == number, body, rows[:whole], out=rows[:whole])
+                if size % stretch and int(chosen[-1]) == number:
+                    mixed[whole * stretch : size].copy_(span[whole * stretch :])
+        return mixed.as_strided(leaf.shape, leaf.strides)
+
+    def _shake(self, tensor: torch.Tensor) -> torch.Tensor:
+        """get_inputs always gives the same values: scale every element a little, so that calls still differ."""
+        noise = torch.empty(tensor.shape, device=self.device).normal_(generator=self.generator)
+        return tensor * (1 + 0.1 * noise).to(tensor.dtype)
+
+    def _mode(self, index: int) -> str:
+        draws = [draw.tensors[index] for draw in self.pool]
+        first, leaf = draws[0], self.tree.tensors[index]
+        if any(_leaf_changes(draw.tree.tensors[index], leaf) for draw in self.pool):
+            return "real"
+        if all(torch.equal(first, other) for other in draws[1:]):
+            return "same"
+        if first.numel() != leaf.span:
+            return "real" if leaf.span > first.numel() else "stretch"
+        if first.dim() >= 2 and first.shape[-1] == first.shape[-2]:
+            symmetric = all(torch.equal(d, d.transpose(-1, -2)) for d in draws)
+            if symmetric:
+                return "real"
+        if first.dim() >= 1 and first.shape[-1] > 1 and first.is_contiguous() and not first.dtype.is_complex:
+            if all(bool((d.diff(dim=-1) >= 0).all()) or bool((d.diff(dim=-1) <= 0).all()) for d in draws):
+                return "row"
+            if first.dtype.is_floating_point:
+                sums = torch.stack([d.sum(-1, dtype=torch.float64).flatten() for d in draws])
+                norms = torch.stack([d.double().pow(2).sum(-1).flatten() for d in draws])
+                if any(float((s - s.flatten()[0]).abs().max()) <= 1e-4 * float(s.abs().max()) for s in (sums, norms)):
+                    return "row" if first.dim() > 1 else "real"
+        return "stretch"
+
+    def _nothing_varies(self) -> bool:
+        floating = [i for i, leaf in enumerate(self.tree.tensors) if leaf.dtype.is_floating_point]
+        return bool(floating) and all(self.modes[i] == "same" for i in range(len(self.modes)))
+
+
+def _leaf_changes(one: Leaf, other: Leaf) -> bool:
+    return one != other
+
+
+def _scalars(tree: Tree) -> list[Any]:
+    return [leaf for leaf in tree.leaves if not isinstance(leaf, Leaf)]

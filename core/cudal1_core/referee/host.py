@@ -1,0 +1,426 @@
+"""The referee as the rest of the program sees it: starts the processes, carries messages, assembles verdicts.
+
+Runs in the event loop of the command line or the workbench; imports no torch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from cudal1_core.errors import RefereeError, UnjudgeableError
+from cudal1_core.events import BaselineTimed, CheckFinished, Event, StageStarted, TimingSampled
+from cudal1_core.referee import sandbox
+from cudal1_core.referee.channel import TRUSTED_LIMIT, Channel, pair
+from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.referee.sandbox import Spec
+from cudal1_core.reference import Task
+from cudal1_core.verdict import Check, Verdict
+
+START_SECONDS = 120.0  # importing torch on a cold disk
+OVERALL_SECONDS = 900.0  # longest a single judgement may take before the referee itself is at fault
+END_SECONDS = 1.5
+REPORT_SECONDS = 1.0
+
+
+class Process:
+    """A worker as the host knows it: its supervisor's reports, and how to end it."""
+
+    def __init__(self, report: socket.socket, folder: Path, log: Path) -> None:
+        self.report = report
+        self.folder = folder
+        self.log = log
+        self.pid = 0
+        self.isolation: tuple[str, ...] = ()
+        self.ended = asyncio.Event()
+        self.exit_code: int | None = None
+        self.over_memory = 0
+        self.task = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=self.report)
+        self.writer = writer
+        with contextlib.suppress(OSError, ValueError):
+            while line := await reader.readline():
+                fact = json.loads(line)
+                self.isolation = tuple(fact.get("isolation", self.isolation))
+                self.exit_code = fact.get("exited", self.exit_code)
+                self.over_memory = fact.get("over_memory", self.over_memory)
+        self.ended.set()
+
+    async def settled(self) -> None:
+        """Waits a moment for the supervisor's last word on a worker that is gone."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), REPORT_SECONDS)
+
+    async def end(self) -> None:
+        """Ends every process of the worker, and removes its folder."""
+        with contextlib.suppress(OSError):
+            self.report.shutdown(socket.SHUT_WR)
+        try:
+            await asyncio.wait_for(self.ended.wait(), END_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        self.task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.task
+        if hasattr(self, "writer"):
+            self.writer.close()
+        await asyncio.to_thread(shutil.rmtree, self.folder, True)
+
+    def last_words(self) -> str:
+        """The end of what it printed."""
+        try:
+            return self.log.read_bytes()[-2000:].decode("utf-8", "replace").strip()
+        except OSError:
+            return ""
+
+
+class Line:
+    """Messages to and from a trusted worker without blocking the event loop."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.sender = Channel(sock.dup())
+
+    async def connect(self) -> None:
+        self.reader, self.writer = await asyncio.open_unix_connection(sock=self.sock, limit=TRUSTED_LIMIT)
+
+    def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
+        self.sender.send_pickle(message, fds)
+
+    async def receive(self, timeout: float) -> dict[str, Any]:
+        """Raises TimeoutError, or EOFError when the worker is gone."""
+        async with asyncio.timeout(timeout):
+            header = await self._exactly(4)
+            body = await self._exactly(struct.unpack("<I", header)[0])
+        answer: dict[str, Any] = json.loads(body)
+        return answer
+
+    async def _exactly(self, count: int) -> bytes:
+        try:
+            return await self.reader.readexactly(count)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise EOFError from error
+
+    def close(self) -> None:
+        self.writer.close()
+        self.sender.close()
+
+
+class Referee:
+    """Judges candidates of one reference. Use as `async with Referee(options) as referee`."""
+
+    def __init__(self, options: JudgeOptions, *, log_dir: Path | None = None) -> None:
+        self.options = options
+        self.root = Path(tempfile.mkdtemp(prefix="cudal1-"))
+        self.log_dir = log_dir or self.root
+        self.task: Task | None = None
+        self.helpers: dict[str, bytes] = {}
+        self.versions: dict[str, str] = {}
+        self.seed = ""
+        self.processes: list[Process] = []
+        self.zygote: asyncio.subprocess.Process | None = None
+        self.count = 0
+        self.eager_ms: float | None = None
+
+    async def __aenter__(self) -> Referee:
+        await self._start_zygote()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def open(self, reference: Path) -> Task:
+        """Reads and qualifies the reference in processes of its own. Raises UnjudgeableError, RefereeError."""
+        path = reference.absolute()
+        _look(path)
+        if self.zygote is None:
+            await self._start_zygote()
+        ours, theirs = pair()
+        self.trusted = await self._spawn(self._spec("trusted", "reference", walls=False), theirs)
+        self.line = Line(ours)
+        await self.line.connect()
+        fds = await self._runner("reference", walls=False, files={})
+        self._hand_over(
+            {
+                "do": "open",
+                "path": str(path),
+                "model": self.options.model,
+                "device": self.options.device,
+                "mode": self.options.mode,
+                "call_timeout": self.options.timeout_s,
+                "build_timeout": self.options.build_timeout_s,
+            },
+            fds,
+        )
+        limit = self.options.build_timeout_s * 2 + self.options.timeout_s * 10
+        result = await self._result(limit, lambda fact: None)
+        self.task = Task.from_json(result["task"])
+        self.helpers = {name: text.encode("latin-1") for name, text in result["helpers"].items()}
+        self.versions = {"python": platform.python_version(), **result["versions"]}
+        self.seed = result["seed"]
+        self.eager_ms = float(result["eager_ms"])
+        return self.task
+
+    async def judge(self, candidate_id: str, source: str | bytes, emit: Callable[[Event], None]) -> Verdict:
+        """A verdict on one candidate of the opened reference, with its evidence sent to `emit` as it arises."""
+        if self.task is None or self.eager_ms is None:
+            raise RefereeError("no reference is open")
+        text = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+        if not text.strip():
+            return self._complete(
+                {"verdict": "rejected", "category": "no_code", "reason": "there is no code in the answer"}, ()
+            )
+        files = {**self.helpers, "candidate.py": text}
+        fds = await self._runner(candidate_id, walls=True, files=files)
+        process = self.processes[-1]
+        rules = {
+            "path": str(process.folder / "candidate.py"),
+            "call_timeout": self.options.timeout_s,
+            "build_timeout": self.options.build_timeout_s,
+            "timing_budget_s": self.options.timing_budget_s,
+            "allow_precision": self.options.allow_precision,
+            "allow_output_reuse": self.options.allow_output_reuse,
+        }
+
+        def on_fact(fact: dict[str, Any]) -> None:
+            for event in _events(candidate_id, fact):
+                emit(event)
+
+        try:
+            self._hand_over({"do": "judge", "rules": rules}, fds)
+            result = await self._result(OVERALL_SECONDS, on_fact)
+            if result.get("category") == "crashed":
+                await process.settled()
+                result = _explain_crash(result, process)
+            return self._complete(result, process.isolation)
+        finally:
+            self.processes.remove(process)
+            await process.end()
+
+    def baselines(self) -> list[Event]:
+        """What the reference alone was timed at, as events."""
+        return [BaselineTimed(baseline="eager", ms=self.eager_ms)] if self.eager_ms is not None else []
+
+    async def close(self) -> None:
+        """Ends every child and removes every temporary file."""
+        if hasattr(self, "line"):
+            self.line.close()
+        await asyncio.gather(*(process.end() for process in self.processes))
+        self.processes = []
+        if self.zygote is not None:
+            self.zygote_line.close()
+            try:
+                await asyncio.wait_for(self.zygote.wait(), END_SECONDS)
+            except TimeoutError:
+                self.zygote.kill()
+                await self.zygote.wait()
+            self.zygote = None
+        await asyncio.to_thread(shutil.rmtree, self.root, True)
+
+    async def _start_zygote(self) -> None:
+        ours, theirs = pair()
+        environment = {name: os.environ[name] for name in sandbox.ENVIRONMENT if name in os.environ}
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p and Path(p).is_absolute())
+        log = (self.log_dir / "zygote.log").open("wb")
+        with log:
+            self.zygote = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "cudal1_core.referee.zygote", str(theirs.fileno()),
+                pass_fds=[theirs.fileno()], env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        theirs.close()
+        self.zygote_line = Line(ours)
+        await self.zygote_line.connect()
+        try:
+            await self.zygote_line.receive(START_SECONDS)
+        except (EOFError, TimeoutError) as error:
+            words = (self.log_dir / "zygote.log").read_text(errors="replace").strip()[-800:]
+            raise RefereeError(
+                "the referee's processes do not start", words, "Run `cudal1-tui doctor` to see whether torch works."
+            ) from error
+
+    def _spec(self, name: str, role: str, *, walls: bool, files: dict[str, bytes] | None = None) -> Spec:
+        self.count += 1
+        folder = self.root / f"w{self.count}"
+        folder.mkdir(mode=0o700)
+        environment = {key: os.environ[key] for key in sandbox.ENVIRONMENT if key in os.environ}
+        return Spec(
+            role=role,
+            folder=str(folder),
+            files=files or {},
+            walls=walls,
+            log=str(self.log_dir / f"{name}.log"),
+            environment=environment if walls else dict(os.environ),
+            read=tuple(str(path.absolute()) for path in self.options.expose) if walls else (),
+            memory_limit=psutil.virtual_memory().available // 2 if walls else 0,
+        )
+
+    async def _runner(self, name: str, *, walls: bool, files: dict[str, bytes]) -> list[socket.socket]:
+        """Starts a runner; the trusted worker's ends of its channel and control sockets."""
+        channel_ours, channel_theirs = pair()
+        control_ours, control_theirs = pair()
+        await self._spawn(
+            self._spec(f"{name}-runner" if not walls else name, "candidate", walls=walls, files=files),
+            channel_theirs,
+            control_theirs,
+        )
+        return [channel_ours, control_ours]
+
+    async def _spawn(self, spec: Spec, channel: socket.socket, control: socket.socket | None = None) -> Process:
+        report_ours, report_theirs = pair()
+        unused = None
+        if control is None:
+            unused, control = pair()
+        process = Process(report_ours, Path(spec.folder), Path(spec.log))
+        process.unused = unused  # type: ignore[attr-defined]  # keeps the control socket open
+        self.zygote_line.sender.send_pickle(spec, [channel.fileno(), control.fileno(), report_theirs.fileno()])
+        for sock in (channel, control, report_theirs):
+            sock.close()
+        self.processes.append(process)
+        try:
+            process.pid = (await self.zygote_line.receive(END_SECONDS * 10))["pid"]
+        except (EOFError, TimeoutError) as error:
+            raise RefereeError("the referee's process server is gone", "", "Start again.") from error
+        return process
+
+    def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
+        self.line.send(message, [end.fileno() for end in ends])
+        for end in ends:
+            end.close()
+
+    async def _result(self, limit: float, on_fact: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                answer = await self.line.receive(max(0.1, deadline - time.monotonic()))
+            except EOFError as error:
+                raise await self._trusted_died() from error
+            except TimeoutError as error:
+                raise UnjudgeableError(
+                    "reference_failed",
+                    f"the reference did not answer within {limit:.0f} s",
+                    "Loading it, calling it or judging against it takes too long.",
+                    "Try smaller inputs in get_inputs(), or raise --timeout and --build-timeout.",
+                ) from error
+            if "fact" in answer:
+                on_fact(answer["fact"])
+            elif "unjudgeable" in answer:
+                facts = answer["unjudgeable"]
+                raise UnjudgeableError(facts["category"], facts["title"], facts["meaning"], facts["next_step"])
+            else:
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    async def _trusted_died(self) -> Exception:
+        await self.trusted.settled()
+        how = _death(self.trusted.exit_code)
+        words = self.trusted.last_words()
+        if self.task is None:
+            return UnjudgeableError(
+                "reference_failed",
+                f"the reference ended its process: {how}",
+                words[-800:],
+                "Run the file by itself and call Model(*get_init_inputs())(*get_inputs()).",
+            )
+        return RefereeError(f"the trusted worker ended: {how}", words[-800:], "Judge again; if it stays, report it.")
+
+    def _complete(self, result: dict[str, Any], isolation: tuple[str, ...]) -> Verdict:
+        task = self.task
+        assert task is not None
+        assert self.eager_ms is not None
+        labels = set(result.get("labels", ()))
+        walls = ("pid namespace", "network namespace", "landlock")
+        if isolation and not all(any(layer.startswith(wall) for layer in isolation) for wall in walls):
+            labels.add("not_isolated")
+        interval = result.get("speedup_interval")
+        return Verdict(
+            verdict=result["verdict"],
+            category=result.get("category"),
+            reason=result.get("reason"),
+            speedup=result.get("speedup"),
+            speedup_interval=(interval[0], interval[1]) if interval else None,
+            reference_ms=result.get("reference_ms"),
+            candidate_ms=result.get("candidate_ms"),
+            win=result.get("win"),
+            baselines={"eager": self.eager_ms},
+            checks=tuple(Check(*check) for check in result.get("checks", ())),
+            labels=tuple(sorted(labels)),
+            device={"device": task.device, "name": task.device_name, "flags": task.flags},
+            isolation=isolation,
+            versions=self.versions,
+            seed=self.seed,
+        )
+
+
+def _look(path: Path) -> None:
+    """What can be said of the path without running it."""
+    if not path.exists():
+        raise UnjudgeableError("bad_reference", f"{path}: there is no such file", "", "Check the path.")
+    if path.is_dir():
+        raise UnjudgeableError(
+            "bad_reference", f"{path} is a folder", "", "Name one Python file that holds class Model and get_inputs()."
+        )
+
+
+def _events(candidate: str, fact: dict[str, Any]) -> list[Event]:
+    if "stage" in fact:
+        return [StageStarted(candidate=candidate, stage=fact["stage"])]
+    if "check" in fact:
+        return [CheckFinished(candidate=candidate, check=Check(*fact["check"]))]
+    if "timing" in fact:
+        reference_ms, candidate_ms, speedup, low, high, pairs = fact["timing"]
+        return [
+            TimingSampled(
+                candidate=candidate,
+                reference_ms=reference_ms,
+                candidate_ms=candidate_ms,
+                speedup=speedup,
+                interval=(low, high),
+                blocks=pairs,
+            )
+        ]
+    return []
+
+
+def _explain_crash(result: dict[str, Any], process: Process) -> dict[str, Any]:
+    """Puts what the supervisor saw into a verdict on a process that ended."""
+    if process.over_memory:
+        limit = process.over_memory / 2**30
+        return {**result, "category": "out_of_memory", "reason": f"it used more than {limit:.1f} GiB and was ended"}
+    if "process ended" not in (result.get("reason") or ""):
+        return result
+    words = process.last_words().splitlines()
+    last = f"; last output: {words[-1][:200]}" if words else ""
+    return {**result, "reason": f"{result['reason']}: {_death(process.exit_code)}{last}"}
+
+
+def _death(code: int | None) -> str:
+    if code is None:
+        return "it vanished"
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"exited with status {code}"

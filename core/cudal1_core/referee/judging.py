@@ -1,0 +1,185 @@
+"""One candidate's judgement on the trusted side: build, correctness, what ran, timing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cudal1_core.referee.checks import SLOTS, Checker, Comparison
+from cudal1_core.referee.pairs import PairTimer
+from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.runner import FaultError, Runner
+from cudal1_core.referee.timing import Estimate
+from cudal1_core.verdict import Check, round_towards_one
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What may differ from one judgement to the next."""
+
+    path: str  # of the candidate, as its runner sees it
+    mode: str
+    call_timeout: float
+    build_timeout: float
+    timing_budget_s: float
+    allow_precision: str | None
+    allow_output_reuse: bool
+
+
+@dataclass
+class Judging:
+    """Goes through the stages; `doing` is the check that a fault belongs to."""
+
+    q: Qualified
+    reference: Runner
+    candidate: Runner
+    rules: Rules
+    tell: Callable[..., None]
+    checks: list[Check] = field(default_factory=list)
+    labels: set[str] = field(default_factory=set)
+    doing: str = "build"
+
+    def verdict(self) -> dict[str, Any]:
+        """The fields of a Verdict that this side knows."""
+        try:
+            return {**self._judge(), **self._evidence()}
+        except FaultError as fault:
+            self._note(self.doing, False, fault.reason)
+            return {"verdict": "rejected", "category": fault.category, "reason": fault.reason, **self._evidence()}
+
+    def _judge(self) -> dict[str, Any]:
+        self.labels |= set(self.q.labels)
+        self.tell(stage="building")
+        drop_in = self._build()
+        self.tell(stage="checking")
+        comparison = Comparison(self.q, self.rules.allow_precision)
+        checker = Checker(
+            self.q,
+            self.reference,
+            self.candidate,
+            comparison,
+            drop_in,
+            self.rules.call_timeout + self.rules.build_timeout,
+        )
+        self._correctness(checker)
+        win = self._observe()
+        self.tell(stage="timing")
+        self.doing = "timed outputs"
+        speed = PairTimer(self.q, checker, self.rules.timing_budget_s, self._on_sample).measure()
+        self.labels |= set(speed.labels)
+        self._note("timed outputs", True, comparison.detail())
+        self._note("timing", True, speed.detail)
+        if comparison.used_precision:
+            self.labels.add("reduced_precision")
+            win = "reduced_precision"
+        if "constant_output" in self.labels:
+            win = "constant"
+        found = speed.estimate
+        return {
+            "verdict": "accepted",
+            "speedup": round_towards_one(found.speedup),
+            "speedup_interval": [found.low, found.high],
+            "reference_ms": found.reference_ms,
+            "candidate_ms": found.candidate_ms,
+            "win": win,
+        }
+
+    def _build(self) -> bool:
+        """Whether the candidate's state has the reference's names, types and shapes."""
+        self.candidate.freeze()
+        claimed = self.candidate.build(
+            self.rules.build_timeout,
+            path=self.rules.path,
+            class_name="ModelNew",
+            is_reference=False,
+            settings=self.q.settings,
+            device=self.q.device,
+            mode=self.rules.mode,
+            seed=self.q.build_seed,
+            init=self.q.init,
+        )
+        want = {name: (str(leaf.dtype), leaf.shape) for name, leaf in self.q.state.items()}
+        drop_in = {name: (dtype, shape) for name, dtype, shape in claimed} == want
+        if not drop_in:
+            self.labels.add("not_drop_in")
+        how = "loads the reference's weights" if drop_in else "its weights have other names or shapes"
+        self._note("build", True, f"imports and constructs; {how}")
+        return drop_in
+
+    def _correctness(self, checker: Checker) -> None:
+        source = self.q.inputs
+        checker.attach(SLOTS)
+        self.doing = "weights as built"
+        checker.load(0)
+        real, fresh = source.real(), source.fresh()
+        draws = [real, fresh, source.nudged(fresh), real]
+        checker.one_by_one(0, draws, first=True, keep=True)
+        self._note(self.doing, True, checker.comparison.detail())
+        if not self.rules.allow_output_reuse:
+            self.doing = "outputs stay"
+            checker.outputs_stay(0, draws)
+            self._note(self.doing, True, "earlier outputs are unchanged after later calls")
+        if checker.drop_in and len(self.q.states) > 1:
+            self._other_weights(checker)
+        if self.q.device != "cpu":
+            self.doing = "stream order"
+            checker.load(0)
+            checker.one_by_one(0, [source.fresh() for _ in range(2)], delay=True)
+            self._note(self.doing, True, "outputs are ready in stream order behind a delay")
+        if checker.drop_in and self.q.state:
+            self.doing = "buffers"
+            checker.load(0)
+            checker.one_by_one(0, [source.fresh() for _ in range(2)])
+            checker.comparison.buffers(self.candidate.save_state(), self.reference.save_state())
+            self._note(self.doing, True, "parameters and buffers end as the reference's do")
+        self._gradients(checker)
+
+    def _other_weights(self, checker: Checker) -> None:
+        self.doing = "other weights"
+        before = checker.comparison.sets
+        for state in range(1, len(self.q.states)):
+            checker.load(state)
+            draws = [self.q.inputs.fresh() for _ in range(2)]
+            try:
+                checker.one_by_one(state, draws)
+            except FaultError as fault:
+                if fault.category == "wrong_result":
+                    raise FaultError("weights_baked_in", f"right with the weights as built only: {fault.reason}") from fault
+                raise
+        calls = checker.comparison.sets - before
+        self._note(self.doing, True, f"{calls} calls with {len(self.q.states) - 1} sets of changed weights")
+
+    def _gradients(self, checker: Checker) -> None:
+        """One call with gradients on: failing it is a label, not a rejection."""
+        self.doing = "gradients"
+        checker.load(0)
+        try:
+            checker.one_by_one(0, [self.q.inputs.fresh()], grad=True)
+            self._note(self.doing, True, "the same answer with gradients enabled")
+        except FaultError as fault:
+            if fault.category == "crashed" and "process ended" in fault.reason:
+                raise
+            self.labels.add("inference_only")
+            self._note(self.doing, True, f"inference only: {fault.reason[:200]}")
+
+    def _observe(self) -> str:
+        self.doing = "profile"
+        seeds = self.q.seed_list(1)
+        claim = self.candidate.observe(0, seeds[0] if seeds else None)
+        win = claim.get("win")
+        if win not in ("kernel", "graph", "compiled", "library"):
+            win = "torch_level"
+        if claim.get("authored") is not True:
+            self.labels.add("no_authored_kernel")
+        return str(win)
+
+    def _on_sample(self, now: Estimate, reference_ms: float, candidate_ms: float) -> None:
+        self.tell(timing=[reference_ms, candidate_ms, now.speedup, now.low, now.high, now.pairs])
+
+    def _note(self, name: str, passed: bool, detail: str) -> None:
+        self.checks.append(Check(name, passed, detail))
+        self.tell(check=[name, passed, detail])
+
+    def _evidence(self) -> dict[str, Any]:
+        return {"checks": [[c.name, c.passed, c.detail] for c in self.checks], "labels": sorted(self.labels)}

@@ -1,0 +1,190 @@
+"""How much faster? Paired blocks of calls on fresh inputs, timed from outside, every output compared.
+
+A block of calls is released at once and timed twice: when the runner says that all calls are done, and when
+all outputs lie in the trusted side's memory. Some blocks release their inputs one by one. The cost of the
+protocol itself is measured with calls that return ready outputs of the same size, and subtracted.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+
+import psutil
+import torch
+
+from cudal1_core.referee.checks import Checker, scalars_of
+from cudal1_core.referee.drawing import Draw
+from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.runner import Block, Runner
+from cudal1_core.referee.timing import Estimate, estimate
+
+WIDTH = 0.01  # half interval, relative, at which measuring stops
+LEAST_PAIRS = 7
+MOST_PAIRS = 80
+LONGEST_BLOCK = 0.5  # seconds of reference work in a block, where a single call is shorter
+SINGLE_SHARE = 4  # every so many pairs one is released call by call
+NULL_BLOCKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The figure that counts and where it came from."""
+
+    estimate: Estimate
+    labels: tuple[str, ...]
+    detail: str
+
+
+@dataclass
+class Samples:
+    """Seconds a call, protocol cost taken off: (reference, candidate) a pair."""
+
+    called: list[tuple[float, float]] = field(default_factory=list)
+    delivered: list[tuple[float, float]] = field(default_factory=list)
+    single: list[tuple[float, float]] = field(default_factory=list)
+
+
+class PairTimer:
+    """Times one candidate against the reference's runner; both are attached anew for the block's length."""
+
+    def __init__(
+        self,
+        q: Qualified,
+        checker: Checker,
+        budget_s: float,
+        on_sample: Callable[[Estimate, float, float], None],
+    ) -> None:
+        self.q = q
+        self.checker = checker
+        self.budget_s = budget_s
+        self.on_sample = on_sample
+        self.samples = Samples()
+        self.random = random.Random(secrets.randbits(64))
+
+    def measure(self) -> Speed:
+        reference, candidate = self.checker.reference, self.checker.candidate
+        count = self._block_length()
+        self.checker.attach(count)
+        states = len(self.q.states) if self.checker.drop_in else 1
+        self.checker.load(0)
+        null_called, null_delivered = self._null(reference, count, one_by_one=False)
+        _, null_single = self._null(reference, min(count, 4), one_by_one=True)
+        deadline = time.monotonic() + self.budget_s
+        pairs = 0
+        while True:
+            state = self.random.randrange(states)
+            if states > 1 and pairs % 3 == 0:
+                self.checker.load(state)
+                self.state = state
+            elif pairs == 0:
+                self.state = 0
+            single = pairs % SINGLE_SHARE == self.random.randrange(SINGLE_SHARE) and pairs > 1
+            mine, theirs = self._pair(count if not single else min(count, 4), single)
+            pairs += 1
+            if pairs == 1:
+                continue  # the first block touches the fresh memory
+            if single:
+                self.samples.single.append(self._seconds(theirs, mine, 0.0, null_single)[1])
+            else:
+                called, delivered = self._seconds(theirs, mine, null_called, null_delivered)
+                self.samples.called.append(called)
+                self.samples.delivered.append(delivered)
+                if len(self.samples.called) >= 2:
+                    now = estimate(self.samples.called)
+                    self.on_sample(now, called[0] * 1e3, called[1] * 1e3)
+            enough = len(self.samples.called) >= LEAST_PAIRS and len(self.samples.single) >= 2
+            if enough and estimate(self.samples.called).width < WIDTH:
+                break
+            if pairs >= MOST_PAIRS or (time.monotonic() > deadline and len(self.samples.called) >= 3):
+                break
+        return self._headline()
+
+    def _headline(self) -> Speed:
+        best = estimate(self.samples.called)
+        labels: list[str] = []
+        detail = f"{best.pairs} pairs of blocks"
+        delivered = estimate(self.samples.delivered)
+        if delivered.speedup < best.speedup * (1 - max(0.03, best.width + delivered.width)):
+            detail += f"; the outputs arrived later than was said, so the time of arrival counts ({best.speedup:.2f}x before)"
+            best = delivered
+        if len(self.samples.single) >= 2:
+            single = estimate(self.samples.single)
+            room = max(0.1, best.width + single.width)
+            if 1 < single.speedup < best.speedup * (1 - room) or (single.speedup <= 1 < best.speedup * (1 - room)):
+                labels.append("batch_only")
+                detail += f"; call by call it is {single.speedup:.2f}x, which counts (in blocks {best.speedup:.2f}x)"
+                best = single
+        return Speed(best, tuple(labels), detail)
+
+    def _pair(self, count: int, single: bool) -> tuple[list[Block], list[Block]]:
+        """One block for each side, on the same inputs, in random order; (candidate, reference)."""
+        draws = [self.q.inputs.fresh() for _ in range(count)]
+        seeds = self.q.seed_list(count)
+        order = [self.checker.candidate, self.checker.reference]
+        self.random.shuffle(order)
+        blocks = {}
+        for runner in order:
+            blocks[id(runner)] = self._block(runner, draws, seeds, single)
+        candidate, reference = self.checker.candidate, self.checker.reference
+        mine, theirs = blocks[id(candidate)], blocks[id(reference)]
+        for block in mine:
+            for form in block.forms:
+                self.checker.comparison.forms(form)
+        for slot, draw in enumerate(draws):
+            seed = seeds[slot] if seeds else None
+            self.checker.comparison.inputs(candidate, reference, slot)
+            self.checker.comparison.outputs(candidate, reference, slot, draw, seed, self.state)
+        return mine, theirs
+
+    def _block(self, runner: Runner, draws: list[Draw], seeds: list[int] | None, single: bool) -> list[Block]:
+        return runner.run(
+            range(len(draws)),
+            self.checker.comparison.writer(runner, draws),
+            one_by_one=single,
+            seeds=seeds,
+            scalars=scalars_of(self.q, draws),
+        )
+
+    def _null(self, runner: Runner, count: int, one_by_one: bool) -> tuple[float, float]:
+        """Seconds of a whole block of the protocol alone (one by one: of a call)."""
+        called, delivered = [], []
+        for _ in range(NULL_BLOCKS):
+            blocks = runner.run(range(count), lambda slot: None, one_by_one=one_by_one, null=True)
+            called.append(median(b.called for b in blocks))
+            delivered.append(median(b.delivered for b in blocks))
+        return median(called), median(delivered)
+
+    def _seconds(
+        self, reference: list[Block], candidate: list[Block], null_called: float, null_delivered: float
+    ) -> tuple[tuple[float, float], tuple[float, float]]:
+        def each(blocks: list[Block]) -> tuple[float, float]:
+            called = median(max(b.called - null_called, b.called / 20) / b.calls for b in blocks)
+            delivered = median(max(b.delivered - null_delivered, b.delivered / 20) / b.calls for b in blocks)
+            return called, delivered
+
+        mine, theirs = each(candidate), each(reference)
+        return (theirs[0], mine[0]), (theirs[1], mine[1])
+
+    def _block_length(self) -> int:
+        """Calls a block: long against the protocol, short against patience, and within memory."""
+        times = []
+        for runner in (self.checker.candidate, self.checker.reference):
+            draws = [self.q.inputs.fresh()]
+            blocks = [self._block(runner, draws, self.q.seed_list(1), False)[0] for _ in range(3)]
+            times.append(min(b.called for b in blocks[1:]))
+        faster, reference = min(times), times[1]
+        cpu = self.q.device == "cpu"
+        target, most = (0.010, 32) if cpu else (0.005, 256)
+        wanted = max(1, round(target / max(faster, 1e-6)))
+        patient = max(1, int(LONGEST_BLOCK / max(reference, 1e-6)))
+        one = max(self.checker.candidate.inputs.stride + self.checker.candidate.outputs.stride, 1)
+        if cpu:
+            memory = min(1 << 30, psutil.virtual_memory().available // 8)
+        else:
+            memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 6)
+        return max(1, min(wanted, patient, most, memory // one))

@@ -1,0 +1,282 @@
+"""The trusted worker of one task: runs the reference, draws the inputs, holds the truth, the clock and the comparison.
+
+It never runs candidate code and takes nothing from a candidate but bounded JSON and raw memory. The clock is
+kept here and not in the host: between the release of inputs and the sampling of outputs there is then no
+third process, and the candidate can reach neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import tokenize
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cudal1_core.candidate import source_hash
+from cudal1_core.errors import UnjudgeableError
+from cudal1_core.referee import flags, loading, qualify
+from cudal1_core.referee.channel import Channel, ChannelClosedError
+from cudal1_core.referee.checks import Comparison
+from cudal1_core.referee.drawing import InputSource
+from cudal1_core.referee.judging import Judging, Rules
+from cudal1_core.referee.layout import leaf_of
+from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.runner import FaultError, Runner
+from cudal1_core.referee.truth import Truth
+from cudal1_core.reference import Task
+
+OTHER_WEIGHTS = 2  # sets of changed weights a task is judged with
+
+
+def main(fd: int) -> None:
+    host = Channel.from_fd(fd)
+    worker = Worker(host)
+    with contextlib.suppress(ChannelClosedError):
+        while True:
+            message = host.recv_pickle()
+            if message["do"] == "exit":
+                return
+            try:
+                result = getattr(worker, message.pop("do"))(**message)
+                host.send_json({"result": result})
+            except UnjudgeableError as error:
+                parts = {"category": error.category, "title": error.title, "meaning": error.meaning}
+                host.send_json({"unjudgeable": {**parts, "next_step": error.next_step}})
+
+
+class Worker:
+    """Answers the host's messages: open once, then judge any number of candidates."""
+
+    def __init__(self, host: Channel) -> None:
+        self.host = host
+        self.q: Qualified | None = None
+        self.reference: Runner | None = None
+
+    def open(
+        self, path: str, model: str | None, device: str, mode: str, call_timeout: float, build_timeout: float
+    ) -> dict[str, Any]:
+        """Reads and qualifies the reference; the answer is a Task as JSON, its helper modules and eager ms."""
+        channel_fd, control_fd = self.host.take_fds()
+        where = Path(path)
+        chosen = _device(device)
+        self.mode = mode
+        self.q = q = read(where, model, chosen, mode)
+        self.reference = Runner(Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), chosen, call_timeout)
+        try:
+            self.reference.freeze()
+            self.reference.build(
+                build_timeout,
+                path=path,
+                class_name=q.class_name,
+                is_reference=True,
+                settings=q.settings,
+                device=chosen,
+                mode=mode,
+                seed=q.build_seed,
+                init=q.init,
+            )
+            qualify.examine(q)
+            eager_ms = self._time_reference()
+        except FaultError as fault:
+            raise UnjudgeableError(
+                "reference_failed",
+                f"{path}: the reference fails in a worker of its own: {fault.reason}",
+                "It was built and called a second time, in a fresh process.",
+                "Check that it does not depend on files or state that only one process can have.",
+            ) from fault
+        helpers = {name: content.decode("latin-1") for name, content in loading.helper_files(where).items()}
+        return {
+            "task": _task(q, where).to_json(),
+            "helpers": helpers,
+            "eager_ms": eager_ms,
+            "versions": {"torch": torch.__version__, "cuda": torch.version.cuda or "none"},
+            "seed": f"{q.inputs.seed:016x}",
+        }
+
+    def judge(self, rules: dict[str, Any]) -> dict[str, Any]:
+        """Judges the candidate behind the two descriptors that came along; the answer is most of a Verdict."""
+        assert self.q is not None
+        assert self.reference is not None
+        channel_fd, control_fd = self.host.take_fds()
+        made = Rules(mode=self.mode, **rules)
+        candidate = Runner(
+            Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.device, made.call_timeout
+        )
+        try:
+            return Judging(self.q, self.reference, candidate, made, self._tell).verdict()
+        finally:
+            candidate.detach()
+            candidate.channel.close()
+            candidate.control.close()
+
+    def _tell(self, **fact: Any) -> None:
+        self.host.send_json({"fact": fact})
+
+    def _time_reference(self) -> float:
+        """Milliseconds a call in a block of its own, before any candidate exists."""
+        assert self.q is not None
+        assert self.reference is not None
+        q = self.q
+        self.reference.attach(q.inputs.tree, q.outputs, q.state, 2)
+        comparison = Comparison(q, None)
+        times = []
+        for _ in range(4):
+            draws = [q.inputs.fresh() for _ in range(2)]
+            blocks = self.reference.run(
+                range(2),
+                comparison.writer(self.reference, draws),
+                one_by_one=False,
+                seeds=q.seed_list(2),
+                scalars=None if not q.inputs.scalars_vary else {i: list(d.tree.leaves) for i, d in enumerate(draws)},
+                timeout=self.reference.call_timeout * 4,
+            )
+            times.append(blocks[0].called / 2)
+        return min(times[1:]) * 1e3
+
+
+def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
+    """Runs the reference's file and describes what it holds. Raises UnjudgeableError."""
+    text = _text(path)
+    try:
+        module = loading.load_file(path, path.stem, with_folder=True)
+    except SyntaxError as error:
+        raise UnjudgeableError(
+            "bad_reference", loading.error_line(error, str(path)), "The reference is not valid Python.", "Fix that line."
+        ) from error
+    except ImportError as error:
+        raise UnjudgeableError(
+            "bad_reference",
+            loading.error_line(error, str(path)),
+            "The reference imports something that is not installed here or not beside it.",
+            f"Install it into this environment, or put the module into {path.parent}.",
+        ) from error
+    except BaseException as error:
+        raise UnjudgeableError(
+            "reference_failed", loading.error_line(error, str(path)), "Running the file raised.", "Run it by itself first."
+        ) from error
+    model_class = loading.find_model(module, wanted, path)
+    get_inputs, get_init_inputs = loading.input_functions(module, path)
+    build_seed = secrets.randbits(62)
+    settings_before = flags.snapshot()
+    try:
+        torch.manual_seed(build_seed)
+        init = loading.arguments(get_init_inputs())
+        torch.manual_seed(build_seed)
+        model = model_class(*init[0], **init[1])
+        if isinstance(model, torch.nn.Module):
+            model.to(device)
+            if mode != "as-built":
+                model.train(mode == "train")
+    except Exception as error:
+        raise UnjudgeableError(
+            "reference_failed",
+            loading.error_line(error, str(path)),
+            f"Constructing {model_class.__name__} from get_init_inputs() raised.",
+            "Make get_init_inputs() return the constructor's arguments, as a list or a dict.",
+        ) from error
+    try:
+        inputs = InputSource(get_inputs, device)
+    except Exception as error:
+        raise UnjudgeableError(
+            "reference_failed", loading.error_line(error, str(path)), "get_inputs() raised.", "Call it by itself first."
+        ) from error
+    draw = inputs.pool[0]
+    value = qualify.call(model, draw, path)
+    form, tree, outputs = qualify.output_form(value, path)
+    seeded = qualify.draws_random_numbers(model, draw, path, device)
+    state = {k: v.detach().clone() for k, v in _state_dict(model).items()}
+    torch.manual_seed(build_seed)
+    fresh = model_class(*init[0], **init[1])
+    if isinstance(fresh, torch.nn.Module):
+        fresh.to(device)
+        if mode != "as-built":
+            fresh.train(mode == "train")
+        state = {k: v.detach().clone() for k, v in _state_dict(fresh).items()}
+    generator = torch.Generator(device)
+    generator.manual_seed(secrets.randbits(62))
+    others = qualify.other_states(model, state, device, OTHER_WEIGHTS) if state else []
+    return Qualified(
+        path=path,
+        class_name=model_class.__name__,
+        model=model,
+        device=device,
+        init=init,
+        build_seed=build_seed,
+        settings=settings_before,
+        inputs=inputs,
+        truth=Truth(fresh, device, seeded, generator),
+        seeded=seeded,
+        form=form,
+        output_tree=tree,
+        outputs=outputs,
+        state={name: leaf_of(value, contiguous=True) for name, value in state.items()},
+        states=[state, *others],
+        text=text,
+    )
+
+
+def _state_dict(model: Any) -> dict[str, torch.Tensor]:
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    return {k: v for k, v in model.state_dict().items() if isinstance(v, torch.Tensor)}
+
+
+def _text(path: Path) -> str:
+    try:
+        with tokenize.open(path) as file:
+            return file.read()
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise UnjudgeableError(
+            "bad_reference", f"{path}: {error}", "The file is not text that Python can read.", "Save it as UTF-8."
+        ) from error
+    except OSError as error:
+        raise UnjudgeableError("bad_reference", f"{path}: {error.strerror}", "", "Check the path.") from error
+
+
+def _device(wanted: str) -> str:
+    if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
+        return "cpu"
+    index = 0 if wanted in ("auto", "cuda") else int(wanted.partition(":")[2] or 0)
+    count = torch.cuda.device_count()
+    if index >= count:
+        built = torch.version.cuda or "no CUDA"
+        raise UnjudgeableError(
+            "no_device",
+            f"there is no {wanted} here: torch {torch.__version__} (built with {built}) sees {count} CUDA device(s)",
+            "",
+            "Use --device cpu, or see what `cudal1-tui doctor` says.",
+        )
+    torch.cuda.set_device(index)
+    return f"cuda:{index}"
+
+
+def _task(q: Qualified, path: Path) -> Task:
+    floating = next((leaf.dtype for leaf in q.outputs if leaf.dtype.is_floating_point), None)
+    dtype = floating or (q.outputs[0].dtype if q.outputs else torch.float32)
+    return Task(
+        path=str(path),
+        model=q.class_name,
+        source=q.text,
+        source_hash=source_hash(q.text),
+        device=q.device,
+        device_name=torch.cuda.get_device_name(q.device) if q.device != "cpu" else _processor(),
+        dtype=str(dtype).removeprefix("torch."),
+        inputs=tuple(leaf.text() for leaf in q.inputs.tree.tensors),
+        outputs=tuple(leaf.text() for leaf in q.outputs),
+        parameters=sum(leaf.numel for leaf in q.state.values()),
+        labels=tuple(q.labels),
+        checks=tuple(q.checks),
+        flags=q.settings,
+    )
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return "CPU"

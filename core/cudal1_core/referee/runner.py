@@ -1,0 +1,221 @@
+"""The trusted side's grip on one runner: its messages, its freezing, and the clock around its calls."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from cudal1_core.referee import arena as arenas
+from cudal1_core.referee.arena import Arena
+from cudal1_core.referee.channel import Channel, ChannelClosedError, ChannelTimeoutError, ClaimError
+from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
+from cudal1_core.referee.sandbox import COMMAND
+from cudal1_core.verdict import REJECTED_CATEGORIES
+
+GRACE_SECONDS = 10.0  # added to a limit for what is not the candidate's own work
+
+
+class FaultError(Exception):
+    """A runner failed to do what was asked; `category` is one of verdict.REJECTED_CATEGORIES."""
+
+    def __init__(self, category: str, reason: str) -> None:
+        super().__init__(reason)
+        self.category = category
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of calls: seconds until all were said to be done, and until every output was in our hands."""
+
+    calls: int
+    called: float
+    delivered: float
+    forms: list[Any]
+
+
+class Runner:
+    """Frozen whenever it is not its turn: it sees no input before the clock runs, and works in no gap."""
+
+    def __init__(self, channel: Channel, control: socket.socket, device: str, call_timeout: float) -> None:
+        self.channel = channel
+        self.control = control
+        self.device = device
+        self.call_timeout = call_timeout
+        self.inputs: Slots = lay_out((), 0)
+        self.outputs: Slots = lay_out((), 0)
+        self.state: Slots = lay_out((), 0)
+        self.state_names: list[str] = []
+        self.arenas: list[Arena] = []
+        self.forms: list[Any] = []
+
+    def freeze(self) -> None:
+        try:
+            self.control.settimeout(GRACE_SECONDS)
+            self.control.sendall(COMMAND.pack(b"S", 0))
+            if not self.control.recv(1):
+                raise FaultError("crashed", "the process ended")
+        except OSError as error:
+            raise FaultError("crashed", f"the process ended ({error})") from error
+
+    def thaw(self) -> None:
+        try:
+            self.control.sendall(COMMAND.pack(b"C", 0))
+        except OSError as error:
+            raise FaultError("crashed", f"the process ended ({error})") from error
+
+    def ask(self, message: dict[str, Any], timeout: float, fds: list[int] | None = None) -> dict[str, Any]:
+        """One message and its answer, in a turn of its own. Raises FaultError."""
+        self.thaw()
+        self._send(message, fds)
+        answer = self._claim(timeout, str(message["do"]))
+        self.freeze()
+        return answer
+
+    def build(self, timeout: float, **what: Any) -> list[tuple[str, str, tuple[int, ...]]]:
+        """State of the built module: name, dtype, shape."""
+        answer = self.ask({"do": "build", **what}, timeout)
+        try:
+            return [(str(name), str(dtype), tuple(map(int, shape))) for name, dtype, shape in answer["built"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FaultError("dishonest", "the answer to building has no proper form") from error
+
+    def attach(self, tree: Tree, outputs: tuple[Leaf, ...], state: dict[str, Leaf], count: int) -> None:
+        """Fresh arenas for `count` sets of inputs and outputs and one state."""
+        self.detach()
+        self.inputs = lay_out(tree.tensors, count)
+        self.outputs = lay_out(outputs, count)
+        self.state = lay_out(tuple(state.values()), 1)
+        self.state_names = list(state)
+        sizes = [max(slots.nbytes, 1) for slots in (self.inputs, self.outputs, self.state)]
+        self.arenas = [arenas.create(self.device, size) for size in sizes]
+        shared = sum(a.nbytes for a in self.arenas) if self.device == "cpu" else 0
+        self.control.sendall(COMMAND.pack(b"A", shared))
+        self.ask(
+            {
+                "do": "attach",
+                "inputs": self.inputs,
+                "tree": tree,
+                "outputs": self.outputs,
+                "state": self.state,
+                "state_names": self.state_names,
+                "sizes": [a.nbytes for a in self.arenas],
+            },
+            GRACE_SECONDS * 3,
+            [a.fd for a in self.arenas],
+        )
+
+    def detach(self) -> None:
+        for arena in self.arenas:
+            arena.close()
+        self.arenas = []
+
+    def input_views(self, slot: int) -> list[torch.Tensor]:
+        return self.inputs.views(self.arenas[0], slot)
+
+    def input_spans(self, slot: int) -> list[torch.Tensor]:
+        return self.inputs.spans(self.arenas[0], slot)
+
+    def output_views(self, slot: int) -> list[torch.Tensor]:
+        return self.outputs.views(self.arenas[1], slot)
+
+    def state_views(self) -> dict[str, torch.Tensor]:
+        return dict(zip(self.state_names, self.state.views(self.arenas[2], 0), strict=True))
+
+    def load_state(self, state: dict[str, torch.Tensor]) -> None:
+        for name, view in self.state_views().items():
+            view.copy_(state[name])
+        self._synchronize()
+        self.ask({"do": "load_state"}, self.call_timeout + GRACE_SECONDS)
+
+    def save_state(self) -> dict[str, torch.Tensor]:
+        self.ask({"do": "save_state"}, self.call_timeout + GRACE_SECONDS)
+        return {name: view.clone() for name, view in self.state_views().items()}
+
+    def run(
+        self,
+        slots: Sequence[int],
+        write: Callable[[int], None],
+        *,
+        one_by_one: bool,
+        seeds: list[int] | None = None,
+        scalars: dict[int, list[Any]] | None = None,
+        timeout: float | None = None,
+        after: Callable[[int], None] | None = None,
+        **options: bool,
+    ) -> list[Block]:
+        """Calls on the given slots, whose inputs `write` lays down while the runner is frozen.
+
+        The clock starts with the inputs in place and the runner still frozen, and stops when the outputs are in
+        the arena. One block for all slots, or one a slot. `after(slot)` runs with the runner frozen again.
+        """
+        limit = timeout or self.call_timeout
+        self.thaw()
+        self._send({"do": "run", "slots": list(slots), "seeds": seeds, "one_by_one": one_by_one, **options})
+        self._claim(limit + GRACE_SECONDS, "run")
+        blocks = []
+        for steps in [[slot] for slot in slots] if one_by_one else [list(slots)]:
+            self.freeze()
+            for slot in steps:
+                write(slot)
+            self._synchronize()
+            start = time.perf_counter_ns()
+            self.thaw()
+            self._send(scalars)
+            budget = limit * len(steps)
+            called = None
+            if not one_by_one:
+                self._claim(budget, "run")
+                called = time.perf_counter_ns()
+            answer = self._claim(budget, "run")
+            end = time.perf_counter_ns()
+            forms = answer.get("forms")
+            if not isinstance(forms, list) or len(forms) != len(steps):
+                raise FaultError("dishonest", "an answer to a call has no proper form")
+            blocks.append(Block(len(steps), ((called or end) - start) / 1e9, (end - start) / 1e9, forms))
+            if after is not None:
+                self.freeze()
+                for slot in steps:
+                    after(slot)
+        self.freeze()
+        return blocks
+
+    def copy_again(self) -> None:
+        self.ask({"do": "copy_again"}, self.call_timeout + GRACE_SECONDS)
+
+    def observe(self, slot: int, seed: int | None) -> dict[str, Any]:
+        return self.ask({"do": "observe", "slot": slot, "seed": seed}, self.call_timeout + GRACE_SECONDS)
+
+    def _send(self, message: Any, fds: list[int] | None = None) -> None:
+        try:
+            self.channel.send_pickle(message, fds)
+        except ChannelClosedError as error:
+            raise FaultError("crashed", "the process ended") from error
+
+    def _claim(self, timeout: float, doing: str) -> dict[str, Any]:
+        try:
+            answer = self.channel.recv_json(timeout)
+        except ChannelTimeoutError as error:
+            what = {"build": "building", "run": "a call"}.get(doing, doing)
+            raise FaultError("timed_out", f"{what} did not end within {timeout:.0f} s") from error
+        except ChannelClosedError as error:
+            raise FaultError("crashed", f"the process ended while it was asked to {doing}") from error
+        except ClaimError as error:
+            raise FaultError("dishonest", f"wrote into the referee's channel: {error}") from error
+        if not isinstance(answer, dict):
+            raise FaultError("dishonest", "an answer has no proper form")
+        if "failed" in answer:
+            category = str(answer["failed"])
+            if category not in REJECTED_CATEGORIES:
+                category = "dishonest"
+            raise FaultError(category, str(answer.get("line") or answer.get("error"))[:2000])
+        return answer
+
+    def _synchronize(self) -> None:
+        if self.device != "cpu":
+            torch.cuda.synchronize()
