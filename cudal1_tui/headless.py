@@ -14,7 +14,6 @@ from cudal1_core.errors import Cudal1Error, exit_status
 from cudal1_core.events import Event, RunFinished, to_json
 
 from cudal1_tui.progress import Progress
-from cudal1_tui.start import prepared_run
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 def main(options: argparse.Namespace) -> int:
     """Exit status 0 something accepted, 1 nothing, 2 bad reference or usage, 3 internal, 130 interrupted."""
+    from cudal1_tui.start import prepared_run
+
     with prepared_run(options) as run:
         if options.json:
             return asyncio.run(drive(run, print_json, options.out, options.overwrite))

@@ -55,6 +55,8 @@ class Judge(Protocol):
 
     async def open(self, reference: Path) -> Task: ...
 
+    def baselines(self) -> list[Event]: ...
+
     async def judge(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> Verdict: ...
 
     async def close(self) -> None: ...
@@ -179,6 +181,8 @@ class Run:
             self._emit(self._started())
             self.task = await self._referee.open(self.reference)
             self._emit(TaskDescribed(task=self.task))
+            for baseline in self._referee.baselines():
+                self._emit(baseline)
             while True:
                 self._finish(await self._play_rounds(self.task))
                 if not self.options.keep_open:
@@ -374,11 +378,13 @@ class Run:
         return f"The traceback is in {path}; please report it."
 
     async def _stop(self) -> None:
-        endings = {asyncio.create_task(self._referee.close()), asyncio.create_task(self._policy.close())}
+        endings: set[asyncio.Task[None]] = set()
         if self._driver is not None:
             self._driver.cancel()
             endings.add(self._driver)
-        done, late = await asyncio.wait(endings, timeout=STOP_S)
+            await asyncio.wait(endings, timeout=STOP_S / 2)  # a judgement ends its own processes first
+        endings |= {asyncio.create_task(self._referee.close()), asyncio.create_task(self._policy.close())}
+        done, late = await asyncio.wait(endings, timeout=STOP_S / 2)
         for task in late:
             task.cancel()
         for task in done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.scripted import Bench, ScriptedPolicy, ScriptedReferee
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> Iterator[Bench]:
     archive = Archive(tmp_path / "archive.db")
-    return Bench(new_run_folder(tmp_path), archive, ScriptedReferee(), ScriptedPolicy([]))
+    yield Bench(new_run_folder(tmp_path), archive, ScriptedReferee(), ScriptedPolicy([]))
+    archive.close()

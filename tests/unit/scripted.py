@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cudal1_core.archive import Archive
 from cudal1_core.candidate import source_hash
-from cudal1_core.events import CheckFinished, Event, StageStarted, TimingSampled
+from cudal1_core.events import BaselineTimed, CheckFinished, Event, StageStarted, TimingSampled
 from cudal1_core.paths import RunFolder
 from cudal1_core.policies.base import Fragment, Prompt
 from cudal1_core.reference import Task
@@ -56,6 +56,9 @@ class ScriptedReferee:
         if isinstance(self.task, Exception):
             raise self.task
         return self.task
+
+    def baselines(self) -> list[Event]:
+        return [BaselineTimed(baseline="eager", ms=2.0)]
 
     async def judge(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> Verdict:
         self.judged.append(candidate_id)

@@ -47,7 +47,7 @@ def test_one_round_in_order(bench: Bench) -> None:
     bench.referee.verdicts = {"a": accepted(2.0), "b": Verdict("rejected", "wrong_result", "off by one")}
     events = asyncio.run(told(bench.run(whole("a", "b"))))
     names = [event.name for event in events]
-    assert names[:3] == ["run_started", "task_described", "round_started"]
+    assert names[:4] == ["run_started", "task_described", "baseline_timed", "round_started"]
     mine = [event for event in events if getattr(event, "candidate", None) == "c01"]
     assert [event.stage for event in mine if isinstance(event, StageStarted)] == [
         "queued",
