@@ -1,0 +1,58 @@
+"""Builds and calls a candidate on fake tensors: the form must be the reference's. No numbers are computed."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from cudal1_core.playbook.loading import PACKAGE, init_inputs
+from cudal1_core.playbook.subject import Subject
+
+
+def fits(subject: Subject, source: str) -> bool:
+    """Same weights by name and shape, same outputs by structure, shape and dtype."""
+    try:
+        ast.parse(source)
+        with _plain_compile(), subject.loaded.mode, torch.no_grad():
+            module = types.ModuleType(f"{PACKAGE}.candidate")
+            module.__package__ = PACKAGE
+            sys.modules[module.__name__] = module
+            exec(compile(source, "<candidate>", "exec"), module.__dict__)
+            args, kwargs = init_inputs(subject.loaded.module)
+            model = module.ModelNew(*args, **kwargs)
+            if _weights(model) != _weights(subject.model):
+                return False
+            return _form(model(*subject.loaded.inputs)) == _form(subject.model(*subject.loaded.inputs))
+    except Exception:
+        return False
+
+
+def _weights(model: torch.nn.Module) -> list[tuple[str, Any, Any]]:
+    return [(name, tuple(t.shape), t.dtype) for name, t in model.state_dict().items()]
+
+
+def _form(result: Any) -> tuple[Any, list[Any]]:
+    leaves, spec = pytree.tree_flatten(result)
+    return spec, [(tuple(x.shape), x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves]
+
+
+@contextmanager
+def _plain_compile() -> Iterator[None]:
+    """torch.compile as a decorator that does nothing: compiling is the referee's turn."""
+    original = torch.compile
+
+    def plain(model: Any = None, **_: Any) -> Any:
+        return model if model is not None else lambda function: function
+
+    torch.compile = plain  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        torch.compile = original

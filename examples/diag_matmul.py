@@ -1,0 +1,22 @@
+"""A diagonal matrix times a matrix. To be gained: nearly everything, for only N * M products are not with zero."""
+
+import torch
+import torch.nn as nn
+
+ROWS = 1024
+COLUMNS = 1024
+
+
+class Model(nn.Module):
+    """Scales the rows of B by the entries of A, by way of a full matrix product."""
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return torch.diag(A) @ B
+
+
+def get_inputs():
+    return [torch.randn(ROWS), torch.randn(ROWS, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
