@@ -104,6 +104,8 @@ class Runner:
             return {**kind, "failed": failed, "line": loading.error_line(error, path)}
         if not callable(self.model):
             return {"failed": "build_failed", "error": f"{class_name} cannot be called"}
+        gc.collect()
+        gc.freeze()  # so that the collection before each block does not walk all of torch
         state = self._state_dict()
         return {"built": [[name, str(value.dtype), list(value.shape)] for name, value in state.items()]}
 

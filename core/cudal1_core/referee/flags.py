@@ -33,7 +33,12 @@ def apply(flags: dict[str, Any]) -> None:
     torch.backends.cudnn.allow_tf32 = flags["cudnn.allow_tf32"]
     torch.backends.cudnn.benchmark = flags["cudnn.benchmark"]
     torch.backends.cudnn.deterministic = flags["cudnn.deterministic"]
-    torch.use_deterministic_algorithms(flags["deterministic_algorithms"])
+    set_deterministic(flags["deterministic_algorithms"])
+
+
+def set_deterministic(wanted: bool, warn_only: bool = False) -> None:
+    """As torch.use_deterministic_algorithms, without the second that its import of the compiler takes."""
+    torch._C._set_deterministic_algorithms(wanted, warn_only=warn_only)
 
 
 def _matmul_flag(name: str) -> bool:

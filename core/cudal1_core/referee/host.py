@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -32,6 +32,8 @@ from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.referee.sandbox import Spec
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
+
+Walls = Literal["none", "process", "all"]
 
 START_SECONDS = 120.0  # importing torch on a cold disk
 OVERALL_SECONDS = 900.0  # longest a single judgement may take before the referee itself is at fault
@@ -157,10 +159,10 @@ class Referee:
         if self.zygote is None:
             await self._start_zygote()
         ours, theirs = pair()
-        self.trusted = await self._spawn(self._spec("trusted", "reference", walls=False), theirs)
+        self.trusted = await self._spawn(self._spec("trusted", "reference", walls="none"), theirs)
         self.line = Line(ours)
         await self.line.connect()
-        fds = await self._runner("reference", walls=False, files={})
+        fds = await self._runner("reference-runner", walls="process", files={})
         self._hand_over(
             {
                 "do": "open",
@@ -192,7 +194,7 @@ class Referee:
                 {"verdict": "rejected", "category": "no_code", "reason": "there is no code in the answer"}, ()
             )
         files = {**self.helpers, "candidate.py": text}
-        fds = await self._runner(candidate_id, walls=True, files=files)
+        fds = await self._runner(candidate_id, walls="all", files=files)
         process = self.processes[-1]
         rules = {
             "path": str(process.folder / "candidate.py"),
@@ -260,10 +262,11 @@ class Referee:
                 "the referee's processes do not start", words, "Run `cudal1-tui doctor` to see whether torch works."
             ) from error
 
-    def _spec(self, name: str, role: str, *, walls: bool, files: dict[str, bytes] | None = None) -> Spec:
+    def _spec(self, name: str, role: str, *, walls: Walls, files: dict[str, bytes] | None = None) -> Spec:
         self.count += 1
         folder = self.root / f"w{self.count}"
         folder.mkdir(mode=0o700)
+        hostile = walls == "all"
         environment = {key: os.environ[key] for key in sandbox.ENVIRONMENT if key in os.environ}
         return Spec(
             role=role,
@@ -271,17 +274,17 @@ class Referee:
             files=files or {},
             walls=walls,
             log=str(self.log_dir / f"{name}.log"),
-            environment=environment if walls else dict(os.environ),
-            read=tuple(str(path.absolute()) for path in self.options.expose) if walls else (),
-            memory_limit=psutil.virtual_memory().available // 2 if walls else 0,
+            environment=environment if hostile else dict(os.environ),
+            read=tuple(str(path.absolute()) for path in self.options.expose) if hostile else (),
+            memory_limit=psutil.virtual_memory().available // 2 if hostile else 0,
         )
 
-    async def _runner(self, name: str, *, walls: bool, files: dict[str, bytes]) -> list[socket.socket]:
+    async def _runner(self, name: str, *, walls: Walls, files: dict[str, bytes]) -> list[socket.socket]:
         """Starts a runner; the trusted worker's ends of its channel and control sockets."""
         channel_ours, channel_theirs = pair()
         control_ours, control_theirs = pair()
         await self._spawn(
-            self._spec(f"{name}-runner" if not walls else name, "candidate", walls=walls, files=files),
+            self._spec(name, "candidate", walls=walls, files=files),
             channel_theirs,
             control_theirs,
         )

@@ -175,7 +175,7 @@ class PairTimer:
         times = []
         for runner in (self.checker.candidate, self.checker.reference):
             draws = [self.q.inputs.fresh()]
-            blocks = [self._block(runner, draws, self.q.seed_list(1), False)[0] for _ in range(3)]
+            blocks = [self._block(runner, draws, self.q.seed_list(1), False)[0] for _ in range(5)]
             times.append(min(b.called for b in blocks[1:]))
         faster, reference = min(times), times[1]
         cpu = self.q.device == "cpu"

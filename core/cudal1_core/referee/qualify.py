@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from cudal1_core.errors import UnjudgeableError
-from cudal1_core.referee import compare, loading
+from cudal1_core.referee import compare, flags, loading
 from cudal1_core.referee.compare import Bound
 from cudal1_core.referee.drawing import Draw, InputSource
 from cudal1_core.referee.layout import Leaf, Tree, describe, form_of, leaf_of
@@ -160,12 +160,12 @@ def _poisoned(q: Qualified, draw: Draw, seed: int | None) -> list[torch.Tensor]:
     """A run in which memory that nobody wrote holds NaN."""
     before = torch.are_deterministic_algorithms_enabled()
     try:
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        flags.set_deterministic(True, warn_only=True)
         return _tensors(q.truth.reference(draw, seed))
     except Exception:
         return _tensors(q.truth.reference(draw, seed))  # some operator refuses the deterministic mode
     finally:
-        torch.use_deterministic_algorithms(before)
+        flags.set_deterministic(before)
 
 
 def _calibrate(q: Qualified, state: dict[str, torch.Tensor]) -> list[Bound | None]:

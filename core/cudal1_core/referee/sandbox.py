@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from cudal1_core.referee import landlock, linux
 
@@ -53,7 +53,8 @@ class Spec:
     role: str  # "reference" or "candidate": which worker's main runs
     folder: str  # private folder, empty; a tmpfs is mounted on it where possible
     files: dict[str, bytes] = field(default_factory=dict)  # relative path -> content, laid into the folder
-    walls: bool = True  # namespaces, Landlock, no capabilities
+    # none; "process": a PID namespace, so that freezing is quick; "all": every namespace, Landlock, no capabilities
+    walls: Literal["none", "process", "all"] = "all"
     log: str = os.devnull
     environment: dict[str, str] = field(default_factory=dict)  # replaces the whole environment
     read: tuple[str, ...] = ()  # extra paths the worker may read
@@ -93,10 +94,10 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     """
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
-    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     layers: list[str] = []
-    if spec.walls:
-        layers = _unshare()
+    if spec.walls != "none":
+        layers = _unshare(spec.walls == "all")
     if "pid namespace" in layers:
         child = os.fork()
         if child:
@@ -132,15 +133,12 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     os._exit(0)
 
 
-def _unshare() -> list[str]:
+def _unshare(everything: bool) -> list[str]:
     """The namespaces this system grants, entered; their names."""
     uid, gid = os.getuid(), os.getgid()
-    others = (
-        ("mount namespace", linux.CLONE_NEWNS),
-        ("pid namespace", linux.CLONE_NEWPID),
-        ("network namespace", linux.CLONE_NEWNET),
-        ("ipc namespace", linux.CLONE_NEWIPC),
-    )
+    others = [("mount namespace", linux.CLONE_NEWNS), ("pid namespace", linux.CLONE_NEWPID)]
+    if everything:
+        others += [("network namespace", linux.CLONE_NEWNET), ("ipc namespace", linux.CLONE_NEWIPC)]
     layers = []
     with contextlib.suppress(OSError):
         linux.unshare(linux.CLONE_NEWUSER)
@@ -184,10 +182,10 @@ def _become_worker(spec: Spec, main: Callable[[int], None], channel: int, output
         os.chdir(spec.folder)
         os.environ.clear()
         os.environ.update(spec.environment)
-        if spec.walls:
+        if spec.walls == "all":
             os.environ.update(private_environment(spec.folder))
             os.environ["PWD"] = spec.folder
-        layers = _confine(spec) if spec.walls else []
+        layers = _confine(spec) if spec.walls == "all" else []
         os.write(ready, json.dumps(layers).encode())
         os.closerange(3, min(channel, ready))
         os.closerange(min(channel, ready) + 1, max(channel, ready))
@@ -343,7 +341,7 @@ class Supervisor:
         used = sum(map(_resident, self._members()))
         with contextlib.suppress(OSError):
             disk = os.statvfs(self.spec.folder)
-            if self.spec.walls and disk.f_blocks * disk.f_frsize == TMPFS_BYTES:
+            if disk.f_blocks * disk.f_frsize == TMPFS_BYTES:
                 used += (disk.f_blocks - disk.f_bfree) * disk.f_frsize
         return used - self.allowance
 
