@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Exit status 0 when the person kept a candidate, 1 when not, 2 or 3 when the run failed."""
+    """Exit status 0 when the person leaves, 2 or 3 when the run failed."""
     with prepared_run(options) as run:
         theme = options.theme or app.DEFAULT_THEME
         screen = app.WorkbenchApp(run, reference=options.module, out=options.out, theme=theme)
         if status := app.main(screen):
             return status
-        if run.error is not None:
-            return exit_status(run.error)
-        return 0 if "kept" in run.decisions.values() else 1
+        return exit_status(run.error) if run.error is not None else 0
