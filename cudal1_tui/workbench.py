@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cudal1_core.errors import UsageError, exit_status
+
 from cudal1_tui import app
 from cudal1_tui.start import prepared_run
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-
 from cudal1_core.errors import RefereeError, UnjudgeableError, UsageError
 from cudal1_core.rounds import Run
+
 from cudal1_tui import workbench
 from cudal1_tui.arguments import run_parser
 from tests.unit.scripted import Bench
