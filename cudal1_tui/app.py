@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from cudal1_themes import ThemeFile, ThemeProblem
+    from cudal1_themes import ThemeFile
     from textual.screen import Screen
 
     from cudal1_tui.bridge import RunHandle
@@ -47,8 +47,11 @@ class WorkbenchApp(App[None]):
         self.animation_level = "none"
         self.session = session or Session(run, mode=mode, reference=reference, out=out)
         self.workbench = WorkbenchScreen(self.session)
-        self._problems = self._register_themes()
-        self.theme = theme if theme in self.available_themes else DEFAULT_THEME
+        self._notices = self._register_themes()
+        if theme not in self.available_themes:
+            self._notices.append(f"There is no theme {theme!r}; {DEFAULT_THEME} is used.")
+            theme = DEFAULT_THEME
+        self.theme = theme
 
     def get_default_screen(self) -> Screen[None]:
         return self.workbench
@@ -67,9 +70,8 @@ class WorkbenchApp(App[None]):
                 )
 
     def on_mount(self) -> None:
-        for problem in self._problems:
-            text = f"Theme {problem.path.name} was left out: {problem.reason}"
-            self.notify(text, severity="warning", timeout=10, markup=False)
+        for notice in self._notices:
+            self.notify(notice, severity="warning", timeout=10, markup=False)
 
     async def action_quit(self) -> None:
         if not self.session.view.running or self.screen is not self.workbench:
@@ -83,17 +85,18 @@ class WorkbenchApp(App[None]):
 
         self.push_screen(ask_to_quit(), answered)
 
-    def _register_themes(self) -> list[ThemeProblem]:
+    def _register_themes(self) -> list[str]:
+        """Ours and the person's own; returns a sentence for each that could not be used."""
         from cudal1_themes import bundled_folder, load_folder
         from platformdirs import user_config_path
 
-        problems: list[ThemeProblem] = []
+        notices: list[str] = []
         for folder in (bundled_folder(), user_config_path("cudal1-tui") / "themes"):
             themes, bad = load_folder(folder)
-            problems += bad
+            notices += [f"Theme {problem.path.name} was left out: {problem.reason}" for problem in bad]
             for theme in themes:
                 self.register_theme(as_textual(theme))
-        return problems
+        return notices
 
 
 def as_textual(theme: ThemeFile) -> Theme:
@@ -102,10 +105,10 @@ def as_textual(theme: ThemeFile) -> Theme:
     return Theme(name=theme.name, dark=theme.dark, variables=theme.variables, **values)
 
 
-async def serve(app: WorkbenchApp, *, mouse: bool = True) -> None:
+async def serve(app: WorkbenchApp, *, mouse: bool = True, headless: bool = False) -> None:
     """Runs the workbench; the terminal is given back first, then the run and its children are ended."""
     try:
-        await app.run_async(mouse=mouse)
+        await app.run_async(mouse=mouse, headless=headless)
     finally:
         await app.workbench.pump.stop()
 

@@ -78,10 +78,12 @@ class Pump:
 
     async def stop(self) -> None:
         """Ends the run, then the pump."""
-        await self._run.stop()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        try:
+            await self._run.stop()
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.gather(self._task, return_exceptions=True)
 
     async def _carry(self) -> None:
         try:

@@ -107,7 +107,9 @@ class Session:
             return Note(f"{row.id} cannot be accepted. {reason or ''}".strip(), "warning")
         if row.decision == "kept":
             return Note(f"{row.id} is accepted already: {row.path}", "warning")
-        target = self.target(task) if taken != "beside" else accept.free_path(task)
+        target = self.target(task)
+        if taken == "beside":
+            target = accept.free_path(target)
         try:
             note = self._decisions.accept(task, row, target, overwrite=taken == "overwrite")
         except FileExistsError:

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from cudal1_tui.state import Row, View
 
 DASH = "–"
-_ASCII = str.maketrans("●▸✓✗!·–…▁▂▃▄▅▆▇█│├┤→", "*>+x!.-~_.,-=+*#|||>")
 
 LEGEND = {
     "●": "the best so far",
@@ -130,8 +129,3 @@ def scale(interval: tuple[float, float], speedup: float, width: int) -> tuple[st
         line[column] = "━"
     line[columns[1]] = "●"
     return "".join(line), columns[0], columns[2]
-
-
-def to_ascii(text: str) -> str:
-    """The same cells in ASCII, for consoles without these glyphs."""
-    return text.translate(_ASCII)

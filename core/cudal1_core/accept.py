@@ -22,12 +22,11 @@ def accepted_path(task: Task) -> Path:
     return reference.with_name(f"{reference.stem}_optimized.py")
 
 
-def free_path(task: Task) -> Path:
-    """The first of `<stem>_optimized.py`, `<stem>_optimized_2.py`, … that does not exist yet."""
-    first = path = accepted_path(task)
-    number = 2
+def free_path(wanted: Path) -> Path:
+    """`wanted` where nothing has that name, else the first free of `<stem>_2.py`, `<stem>_3.py`, …"""
+    path, number = wanted, 2
     while path.exists() or path.is_symlink():
-        path = first.with_name(f"{first.stem}_{number}.py")
+        path = wanted.with_name(f"{wanted.stem}_{number}{wanted.suffix}")
         number += 1
     return path
 

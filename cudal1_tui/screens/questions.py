@@ -16,7 +16,6 @@ from cudal1_tui.plain import one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cudal1_core.reference import Task
     from textual.app import ComposeResult
 
     from cudal1_tui.session import Taken
@@ -62,9 +61,9 @@ class Question(ModalScreen["Answer | None"], Generic[Answer]):
         self.dismiss(next((answer for known, _, answer in self._choices if known == key), None))
 
 
-def ask_about_file(task: Task, target: Path) -> Question[Taken]:
+def ask_about_file(target: Path) -> Question[Taken]:
     """What to do where the file that accepting would write is there."""
-    free = accept.free_path(task)
+    free = accept.free_path(target)
     return Question(
         f"{target.name} exists",
         f"In {target.parent}. Accepting never replaces a file unasked.",

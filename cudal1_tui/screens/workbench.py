@@ -40,7 +40,7 @@ class WorkbenchScreen(Screen[None]):
 
     AUTO_FOCUS = "#candidates"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (100, "-columns")]  # noqa: RUF012
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-short"), (30, "-medium"), (40, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-low"), (20, "-short"), (30, "-medium"), (40, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar = [
         Binding(",".join(action.keys), action.call, action.description, id=action.id, tooltip=action.tooltip)
         for action in ACTIONS
@@ -202,7 +202,7 @@ class WorkbenchScreen(Screen[None]):
                     self.session.select(chosen)
                     self._accept(answer)
 
-            self.app.push_screen(ask_about_file(task, self.session.target(task)), answered)
+            self.app.push_screen(ask_about_file(self.session.target(task)), answered)
 
     def _say(self, note: Note | None) -> None:
         if note is not None:

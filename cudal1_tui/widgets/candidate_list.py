@@ -78,7 +78,9 @@ class CandidateList(ScrollView, can_focus=True):
             self.refresh()
         for number in changed:
             self.refresh_lines(number + 1)
-        if moved or grew:
+        if grew:
+            self.call_after_refresh(self._reveal)  # the new length is known to the layout only then
+        elif moved:
             self._reveal()
 
     def on_resize(self) -> None:

@@ -54,7 +54,7 @@ class CodeView(ScrollView, can_focus=True):
             self._longest = max(self._longest, _width(lines[number]))
         self._resize()
         if at_end and self.max_scroll_y > self.scroll_y:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
+            self.scroll_end(animate=False, immediate=True, x_axis=False, force=True)
         else:
             self.refresh_lines(changed, len(lines) - changed)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 WIDE = 120  # columns from which there is room for more than the usual keys
+ROOMY = 66  # and for two spaces between them
 
 
 class KeyLine(Static):
@@ -34,7 +35,7 @@ class KeyLine(Static):
         shown = extra | {action.id for action in ACTIONS if action.shown == "always"}
         if self.size.width >= WIDE:
             shown |= {action.id for action in ACTIONS if action.shown == "wide"}
-        content, self._ends = key_line(frozenset(shown), idle, names)
+        content, self._ends = key_line(frozenset(shown), idle, names, tight=self.size.width < ROOMY)
         self.update(content, layout=False)
 
     def on_click(self, event: Click) -> None:
@@ -45,7 +46,7 @@ class KeyLine(Static):
 
 
 def key_line(
-    shown: frozenset[str], idle: frozenset[str], names: Mapping[str, str]
+    shown: frozenset[str], idle: frozenset[str], names: Mapping[str, str], *, tight: bool
 ) -> tuple[Content, list[tuple[int, str]]]:
     """The line, and for each action the column where it ends and what it calls."""
     parts: list[Content] = []
@@ -57,7 +58,10 @@ def key_line(
         muted = action.id in idle
         part = Content.assemble(
             (f" {key_name(action.keys[0])}", "$muted" if muted else "$primary bold"),
-            (f" {names.get(action.id, action.description)} ", "$muted" if muted else "$foreground"),
+            (
+                f" {names.get(action.id, action.description)}{'' if tight else ' '}",
+                "$muted" if muted else "$foreground",
+            ),
         )
         column += part.cell_length
         parts.append(part)

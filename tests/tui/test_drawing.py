@@ -1,0 +1,171 @@
+"""Streams are followed, foreign text stays text, and every size and theme can be drawn."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from cudal1_core.events import TokenArrived
+from rich.cells import cell_len
+
+from cudal1_tui.screens.workbench import ZOOM
+from cudal1_tui.widgets.candidate_list import columns_for
+from cudal1_tui.widgets.code_stream import CodeStream
+from tests.tui import recorded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.tui.conftest import Opened
+
+Size = tuple[int, int]
+
+
+async def test_text_is_followed_as_it_streams(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.opening(str(desk.reference)))
+        for number in range(90):
+            await desk.tell([TokenArrived(candidate="c01", text=f"import line{number}\n")])
+            assert f"import line{number}" in desk.seen
+
+
+async def test_following_stops_when_the_person_scrolls_up(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        lines = [TokenArrived(candidate="c01", text=f"import line{number}\n") for number in range(90)]
+        await desk.tell([*recorded.opening(str(desk.reference)), *lines])
+        code = desk.app.workbench.query_one(CodeStream)
+        code.focus()
+        await desk.press("home")
+        await desk.tell([TokenArrived(candidate="c01", text="import late\n")])
+        assert "import line0" in desk.seen
+        assert "import late" not in desk.seen
+
+
+async def test_text_waits_for_a_frame_and_facts_do_not(opened: Opened) -> None:
+    async with opened() as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        drawn = []
+        desk.app.workbench.draw = lambda: drawn.append(desk.view.rows[-1].text)  # type: ignore[method-assign]
+        await desk.tell([TokenArrived(candidate="c10", text=letter) for letter in "max(x)"])
+        assert len(drawn) == 1
+        assert drawn[0].endswith("max(x)")
+
+
+async def test_hostile_text_is_shown_and_breaks_nothing(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        for view in "123":
+            await desk.press(view)
+            await desk.select("c07")
+            lines = desk.seen.splitlines()
+            assert [cell_len(line) for line in lines] == [size[0]] * size[1]
+            assert "[bold red]not" in desk.seen
+            assert "\x1b" not in desk.seen
+
+
+async def test_hostile_ids_titles_and_reasons_are_text(opened: Opened) -> None:
+    async with opened() as desk:
+        bad = recorded.candidate("[/]c\x1b[2J", 1, recorded.HOSTILE)
+        verdict = recorded.rejected("wrong_result", recorded.HOSTILE, recorded.Check("[b]", False, "[/nope]"))
+        await desk.tell([*recorded.opening(str(desk.reference)), *recorded.judged(bad, verdict)])
+        assert "✗ [b]  [/nope]" in desk.seen
+        await desk.press("x", "y")
+        assert "[/]c" in desk.said[0]
+
+
+@pytest.mark.parametrize(
+    "size", [(40, 10), (60, 15), (80, 24), (99, 30), (100, 24), (120, 35), (160, 50), (220, 60)]
+)
+async def test_every_size_is_drawn_whole(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("b")
+        lines = desk.seen.splitlines()
+        assert [cell_len(line) for line in lines] == [size[0]] * size[1]
+        assert "c03 2.31x" in lines[0] or size[0] < 50
+        if size[0] < 60:
+            assert "Enlarge the terminal" in desk.seen
+        else:
+            assert "import triton" in desk.seen
+            assert lines[-1].startswith(" a accept")
+            assert "q quit" in lines[-1]
+
+
+async def test_a_terminal_that_changes_its_size_is_drawn_anew(opened: Opened) -> None:
+    async with opened((160, 50)) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("b")
+        await desk.pilot.resize_terminal(80, 24)
+        await desk.pilot.pause()
+        assert "7/7 checks  2.31x" in desk.seen
+        await desk.pilot.resize_terminal(160, 50)
+        await desk.pilot.pause()
+        assert "vs compile 1.67x" in desk.seen
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_columns_fit_the_list(decided: bool) -> None:
+    for width in range(38, 170):
+        c = columns_for(width, decided=decided)
+        assert 7 + c.state + c.checks + c.speedup + c.interval + c.decision + c.title <= width
+
+
+@pytest.mark.parametrize(
+    "theme",
+    ["cudal1-dark", "cudal1-light", "cudal1-contrast", "cudal1-ember", "nord", "textual-light", "ansi-dark"],
+)
+async def test_every_theme_can_be_chosen_while_running(opened: Opened, theme: str) -> None:
+    async with opened() as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        desk.app.theme = theme
+        await desk.pilot.pause()
+        assert "● c03" in desk.seen
+
+
+async def test_a_theme_that_is_not_there_is_named(opened: Opened) -> None:
+    async with opened(theme="mauve") as desk:
+        assert desk.app.theme == "cudal1-dark"
+        assert "'mauve'" in desk.said[0]
+
+
+async def test_a_bad_theme_of_the_persons_own_is_named(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "config" / "cudal1-tui" / "themes"
+    folder.mkdir(parents=True)
+    (folder / "mine.toml").write_text("colours = 3")
+    async with opened() as desk:
+        assert "mine.toml was left out" in desk.said[0]
+
+
+async def test_without_colour_every_state_still_has_its_word(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with opened() as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        for word in ("● c03 accepted", "✗ c05 wrong result", "! c07 dishonest", "▸ c08 timing"):
+            assert word in desk.seen
+
+
+async def test_leaving_the_enlarged_pane_by_choosing_a_view(opened: Opened) -> None:
+    async with opened() as desk:
+        await desk.press("z")
+        assert desk.app.workbench.has_class(ZOOM)
+        await desk.press("2")
+        assert not desk.app.workbench.has_class(ZOOM)
+
+
+def test_opening_the_workbench_imports_nothing_heavy() -> None:
+    code = "import sys, cudal1_tui.app, cudal1_tui.screenshot; print(*sys.modules)"
+    loaded = set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+    heavy = {"torch", "numpy", "transformers", "vllm", "trl", "openai", "sqlite3", "cudal1_core.rounds"}
+    assert loaded & heavy == set()
+    asked_for = {"cudal1_tui.screens.help", "cudal1_tui.screens.questions", "cudal1_tui.clipboard"}
+    assert loaded & asked_for == set()
