@@ -31,7 +31,7 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
         out=options.out,
     )
     folder = new_run_folder()
-    policy = make_policy(options.policy, candidates=options.candidates)
+    policy = make_policy(options.policy, candidates=options.candidates, log_dir=folder.logs)
     archive, trouble = open_archive(archive_path())
     try:
         referee = Referee(judging, log_dir=folder.logs)

@@ -18,7 +18,7 @@ def make_policy(name: str, *, candidates: Path | None = None, log_dir: Path | No
     if name == "playbook":
         from cudal1_core.policies.playbook import PlaybookPolicy
 
-        return PlaybookPolicy()
+        return PlaybookPolicy(log_dir / "playbook.log" if log_dir else None)
     if name == "replay":
         from cudal1_core.policies.replay import ReplayPolicy
 
