@@ -25,7 +25,7 @@ from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.policies.base import Fragment
 from cudal1_core.verdict import Verdict
 
-from tests.unit.scripted import Bench, Group, code, told, whole
+from tests.unit.scripted import Bench, Group, code, make_task, told, whole
 
 E = TypeVar("E", bound=Event)
 
@@ -376,3 +376,15 @@ def test_where_nothing_can_be_written_trouble_is_told_once_and_work_goes_on(benc
     assert trouble.title == "This run is not being stored"
     assert [event.candidate for event in of(events, VerdictReached)] == ["c01", "c02", "c03"]
     assert last(events).reason == "done"
+
+
+def test_a_full_disk_is_told_once_and_the_archive_goes_on(bench: Bench) -> None:
+    assert bench.folder.events is not None
+    bench.folder.events.symlink_to("/dev/full")
+    events = asyncio.run(told(bench.run(whole("a", "b"))))
+    (trouble,) = of(events, TroubleMet)
+    assert "No space left on device" in trouble.meaning
+    assert [judged.candidate.source for judged in bench.archive.earlier(make_task(), "later")] == [
+        code("b"),
+        code("a"),
+    ]
