@@ -141,7 +141,7 @@ class Progress:
 
     def print_result(self, out: Path | None) -> None:
         """The table of every verdict, best first, and where the best went."""
-        if self._run.task is None:
+        if self._run.error is not None and not self._run.judged:
             return
         if self._run.judged:
             self._output.print(self._table())
@@ -170,6 +170,8 @@ class Progress:
 
     def _last_word(self, out: Path | None) -> str:
         best, reference = self._run.best, self._run.reference
+        if not self._run.judged:
+            return f"{reference.name}: no candidate was written; nothing is left to try."
         if best is None:
             return f"Nothing was accepted that could take the place of {reference.name}; nothing was written."
         id, speedup = best.candidate.id, best.verdict.speedup or 0.0

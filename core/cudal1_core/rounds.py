@@ -236,8 +236,9 @@ class Run:
             complete = writing.done()
             writing.cancel()
             await asyncio.wait({writing})
-        if complete:
-            writing.result()  # what the policy raised
+            failure = None if writing.cancelled() else writing.exception()
+        if complete and failure is not None:
+            raise failure
         best = self.best
         self._emit(
             RoundFinished(
@@ -254,7 +255,8 @@ class Run:
         """The next candidate to judge; None when the group is complete or the budget spent."""
         while (left := self._watch.left(budget)) > 0:
             with suppress(TimeoutError):
-                return await asyncio.wait_for(waiting.get(), left if budget is not None else None)
+                async with asyncio.timeout(left if budget is not None else None):
+                    return await waiting.get()
         return None
 
     async def _write_group(self, asked: Prompt, waiting: asyncio.Queue[Candidate | None]) -> None:
