@@ -7,8 +7,6 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from cudal1_core.events import TokenArrived
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
@@ -60,6 +58,8 @@ class Pump:
 
     def take(self) -> list[Event]:
         """Everything that waits, in order; one candidate's text is joined where nothing lies between."""
+        from cudal1_core.events import TokenArrived
+
         taken: list[Event] = []
         open_text: dict[str, int] = {}  # candidate -> where its last piece stands in `taken`
         while self._waiting:
@@ -89,6 +89,6 @@ class Pump:
         try:
             async for event in self._run.events():
                 self._waiting.append(event)
-                self._wake(isinstance(event, TokenArrived))
+                self._wake(event.name == "token_arrived")
         except Exception as error:  # a fault of the run must not take the screen with it
             self._failed(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import lru_cache
 
@@ -84,6 +83,8 @@ class Growing:
 @lru_cache(maxsize=16)
 def diff_lines(reference: str, candidate: str) -> tuple[Line, ...]:
     """A unified difference, reference first."""
+    import difflib
+
     old, new = clean(reference).splitlines(), clean(candidate).splitlines()
     if max(len(old), len(new)) > _COMPARED:
         return plain_lines("Too long to compare here.", "muted")

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cudal1_core import accept
-
 if TYPE_CHECKING:
     from cudal1_core.events import Decision
     from cudal1_core.reference import Task
 
     from cudal1_tui.bridge import RunHandle
-    from cudal1_tui.state import Row
+    from cudal1_tui.view import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +55,12 @@ class Decisions:
 
     def accept(self, task: Task, row: Row, path: Path, *, overwrite: bool = False) -> Note:
         """Writes the file. Raises FileExistsError, UsageError or OSError as `write_accepted` does."""
+        from cudal1_core.accept import write_accepted
+
         assert row.candidate is not None
         assert row.verdict is not None
         replaced = path.read_bytes() if overwrite and path.is_file() else None
-        written = accept.write_accepted(task, row.candidate, row.verdict, path=path, overwrite=overwrite)
+        written = write_accepted(task, row.candidate, row.verdict, path=path, overwrite=overwrite)
         self._past.append(
             Past(row.id, row.decision, row.path, Written(written, written.read_bytes(), replaced))
         )

@@ -6,17 +6,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cudal1_core import accept
 from cudal1_core.errors import Cudal1Error
-from cudal1_core.events import DecisionMade, Event, TroubleMet
 
-from cudal1_tui import state
+from cudal1_tui import view as views
 from cudal1_tui.decisions import Decisions, Note
-from cudal1_tui.state import Row, View
+from cudal1_tui.view import Row, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cudal1_core.events import Event
     from cudal1_core.reference import Task
 
     from cudal1_tui.bridge import RunHandle
@@ -61,12 +60,18 @@ class Session:
         return self.view.task.source if self.view.task else self.source
 
     def receive(self, events: Iterable[Event]) -> None:
+        from cudal1_tui.state import (
+            reduce,
+        )  # the events cost start-up time, so they come after the first paint
+
         now = self._clock()
         for event in events:
-            self.view = state.reduce(self.view, event, now)
+            self.view = reduce(self.view, event, now)
 
     def trouble(self, error: Exception) -> None:
         """A fault of the run, shown like any other trouble."""
+        from cudal1_core.events import TroubleMet
+
         if isinstance(error, Cudal1Error):
             told = TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step)
         else:
@@ -75,7 +80,7 @@ class Session:
 
     def put_away(self) -> None:
         """The person has read the trouble."""
-        self.view = state.calm(self.view)
+        self.view = views.calm(self.view)
 
     def toggle_pause(self) -> Note | None:
         if not self.view.running:
@@ -98,6 +103,8 @@ class Session:
 
     def accept(self, taken: Taken | None = None) -> Note:
         """Writes the selected candidate. Raises FileExistsError where `taken` has to be asked for."""
+        from cudal1_core import accept
+
         row = self._decidable()
         if isinstance(row, Note):
             return row
@@ -123,7 +130,9 @@ class Session:
 
     def target(self, task: Task) -> Path:
         """Where accepting writes."""
-        return self._out or accept.accepted_path(task)
+        from cudal1_core.accept import accepted_path
+
+        return self._out or accepted_path(task)
 
     def mark(self, decision: Literal["dismissed", "fed"]) -> Note:
         """Rejects or feeds the selected candidate."""
@@ -143,20 +152,20 @@ class Session:
         note = self._decisions.undo()
         if past is not None and (row := self.view.row(past.candidate)) is not None:
             self._apply(row, past.before, past.before_path)
-            self.view = state.select(self.view, past.candidate)
+            self.view = views.select(self.view, past.candidate)
         return note
 
-    def move(self, direction: state.Direction) -> None:
-        self.view = state.move(self.view, direction)
+    def move(self, direction: views.Direction) -> None:
+        self.view = views.move(self.view, direction)
 
     def select(self, candidate: str | None) -> None:
-        self.view = state.select(self.view, candidate)
+        self.view = views.select(self.view, candidate)
 
     def _decidable(self) -> Row | Note:
         row = self.view.current
         if row is None:
             return Note("No candidate is selected.", "warning")
-        if not state.takes_decisions(self.view, self._clock()):
+        if not views.takes_decisions(self.view, self._clock()):
             return Note("The selection has just moved; press the key again.", "warning")
         return row
 
@@ -164,6 +173,8 @@ class Session:
         self, row: Row, decision: Literal["kept", "dismissed", "fed", "none"], path: str | None
     ) -> None:
         """Shown at once; the run tells the same again on its stream."""
+        from cudal1_core.events import DecisionMade
+
         self.receive([DecisionMade(candidate=row.id, decision=decision, path=path)])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cudal1_tui.state import Row, View
+    from cudal1_tui.view import Row, View
 
 DASH = "–"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from rich.cells import cell_len
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container
 from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
@@ -17,10 +17,11 @@ from cudal1_tui.plain import fit
 from cudal1_tui.widgets.banner import Banner
 from cudal1_tui.widgets.candidate_list import CandidateList
 from cudal1_tui.widgets.code_stream import CodeMode, CodeStream, pane_title
-from cudal1_tui.widgets.evidence import Evidence, correctness, speed, summary
+from cudal1_tui.widgets.evidence import correctness, speed, summary
 from cudal1_tui.widgets.key_line import KeyLine
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
+from cudal1_tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudal1_tui.decisions import Note
     from cudal1_tui.session import Session, Taken
-    from cudal1_tui.state import Direction, View
+    from cudal1_tui.view import Direction, View
 
 PaneView = Literal["code", "diff", "evidence"]
 FRAMES = 30  # a second, while text streams
@@ -58,16 +59,13 @@ class WorkbenchScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
         yield Banner(id="banner")
-        with Horizontal(id="body"):
-            with Vertical(id="left"):
-                yield ReferencePane(id="reference", classes="pane")
-                yield CandidateList(id="candidates", classes="pane")
-            with Vertical(id="right"):
-                yield CodeStream(id="code", classes="pane")
-                with Horizontal(id="evidence"):
-                    yield Evidence("correctness", id="correctness", classes="pane")
-                    yield Evidence("speed", id="speed", classes="pane")
-                yield Static(id="summary")
+        with Container(id="body"):
+            yield ReferencePane(id="reference", classes="pane")
+            yield CodeStream(id="code", classes="pane")
+            yield CandidateList(id="candidates", classes="pane")
+            yield TextPane("correctness", id="correctness", classes="pane")
+            yield TextPane("speed", id="speed", classes="pane")
+        yield Static(id="summary")
         yield Static("Enlarge the terminal to 60 x 15 or more. The run goes on.", id="too-small")
         yield KeyLine(id="keys")
 
@@ -108,7 +106,7 @@ class WorkbenchScreen(Screen[None]):
         code = self.query_one(CodeStream)
         code.show(row, self.session.reference_source, mode)
         self._draw_title(code, pane_title(row))
-        checks, timing = self.query_one("#correctness", Evidence), self.query_one("#speed", Evidence)
+        checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         checks.show(correctness(row, view, checks.room))
         timing.show(speed(row, view, timing.room))
         self.query_one("#summary", Static).update(summary(row, view), layout=False)
@@ -154,8 +152,8 @@ class WorkbenchScreen(Screen[None]):
         if not self._shrink() and self.focused is not None:
             pane = next((node for node in self.focused.ancestors_with_self if node.has_class("pane")), None)
             if pane is not None:
-                for node in (self, *pane.ancestors_with_self):
-                    node.add_class(ZOOM)
+                self.add_class(ZOOM)
+                pane.add_class(ZOOM)
         self._redraw_soon()
 
     def action_back(self) -> None:
@@ -226,7 +224,7 @@ class WorkbenchScreen(Screen[None]):
         names = [("1 code", "code"), ("2 diff", "diff"), ("3 evidence", "evidence")]
         parts = [(name, "$primary bold" if key == self.pane_view else "$muted") for name, key in names]
         views = Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
-        checks, timing = self.query_one("#correctness", Evidence), self.query_one("#speed", Evidence)
+        checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         if not self.has_class("-stacked"):
             code.border_title, code.border_subtitle = Content(title), views
             checks.border_title, timing.border_title = "correctness", "speed"

@@ -18,7 +18,7 @@ from cudal1_tui.plain import fit, one_line
 if TYPE_CHECKING:
     from textual.events import Click
 
-    from cudal1_tui.state import Row, View
+    from cudal1_tui.view import Row, View
 
 _DECISIONS = {"kept": "kept", "dismissed": "dismissed", "fed": "fed", "none": ""}
 

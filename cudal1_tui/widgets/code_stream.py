@@ -9,7 +9,7 @@ from cudal1_tui.plain import one_line
 from cudal1_tui.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
-    from cudal1_tui.state import Row
+    from cudal1_tui.view import Row
 
 CodeMode = Literal["code", "diff"]
 

@@ -45,6 +45,11 @@ class CodeView(ScrollView, can_focus=True):
         self.scroll_to(0, 0, animate=False, immediate=True)
         self.refresh()
 
+    def recolour(self, lines: Sequence[Line]) -> None:
+        """The same text in other colours; nothing moves."""
+        self.lines = lines
+        self._forget()
+
     def grow_lines(self, lines: Sequence[Line], changed: int) -> None:
         """The same text with lines from `changed` on new; only those are drawn again."""
         at_end = self.is_vertical_scroll_end

@@ -5,41 +5,15 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from cudal1_tui import words
 from cudal1_tui.plain import clean, one_line
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-    from cudal1_tui.state import Row, View
+    from cudal1_tui.view import Row, View
 
 _REASON = 4000  # characters of a reason that are shown; logs hold the rest
-
-
-class Evidence(VerticalScroll, can_focus=True):
-    """A scrolling pane of styled lines."""
-
-    def __init__(self, title: str, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self.border_title = title
-        self._shown: Content | None = None
-
-    def compose(self) -> ComposeResult:
-        yield Static()
-
-    @property
-    def room(self) -> int:
-        """Cells a line may take."""
-        return max(self.scrollable_content_region.width, 20)
-
-    def show(self, content: Content) -> None:
-        if self._shown is None or not content.is_same(self._shown):
-            self._shown = content
-            self.query_one(Static).update(content)
 
 
 def correctness(row: Row | None, view: View, width: int) -> Content:

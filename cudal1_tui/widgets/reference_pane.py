@@ -10,14 +10,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from cudal1_tui import words
-from cudal1_tui.code import python_lines
+from cudal1_tui.code import plain_lines, python_lines
 from cudal1_tui.plain import one_line
 from cudal1_tui.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from cudal1_tui.state import View
+    from cudal1_tui.view import View
 
 
 class ReferencePane(Vertical):
@@ -41,7 +41,11 @@ class ReferencePane(Vertical):
         code = view.task.source if view.task else source
         if code != self._code:
             self._code = code
-            self.query_one(CodeView).show_lines(python_lines(code))
+            self.query_one(CodeView).show_lines(plain_lines(code))
+            self.call_after_refresh(self._colour)  # the lexer costs more than the whole first paint
+
+    def _colour(self) -> None:
+        self.query_one(CodeView).recolour(python_lines(self._code))
 
 
 def facts(view: View, name: str, width: int) -> Content:
@@ -64,7 +68,7 @@ def facts(view: View, name: str, width: int) -> Content:
     lines = [
         first,
         Content.styled(one_line(shapes), "$muted"),
-        Content.styled(weights, "$muted").append(later),
+        later_first(later, weights),
     ]
     lines += [
         Content.assemble((f"! {label}", "$warning"), (f"  {words.LABELS.get(label, '')}", "$muted"))

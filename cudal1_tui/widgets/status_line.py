@@ -12,7 +12,7 @@ from cudal1_tui import words
 from cudal1_tui.plain import fit, one_line
 
 if TYPE_CHECKING:
-    from cudal1_tui.state import View
+    from cudal1_tui.view import View
 
 Part = tuple[str, str]
 

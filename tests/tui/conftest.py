@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cudal1_core.events import Event
     from textual.pilot import Pilot
 
-    from cudal1_tui.state import Row, View
+    from cudal1_tui.view import Row, View
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -16,7 +16,8 @@ from cudal1_core.events import (
 )
 
 from cudal1_tui import state
-from cudal1_tui.state import SETTLE_S, View
+from cudal1_tui import view as views
+from cudal1_tui.view import SETTLE_S, View
 from cudal1_tui.words import state_of
 from tests.tui import recorded
 
@@ -93,35 +94,35 @@ def test_a_decision_on_an_unknown_candidate_changes_nothing() -> None:
 def test_the_selection_follows_the_newest_until_the_person_moves() -> None:
     view = view_of([*recorded.opening("/x"), *recorded.first_round()])
     assert view.selected == "c05"
-    view = state.move(view, "up")
+    view = views.move(view, "up")
     assert (view.selected, view.following) == ("c04", False)
     view = view_of(recorded.second_round(), view)
     assert view.selected == "c04"
-    view = state.move(view, "newest")
+    view = views.move(view, "newest")
     assert (view.selected, view.following) == ("c10", True)
     assert view_of([TokenArrived(candidate="c11", text="x")], view).selected == "c11"
 
 
 def test_the_selection_stays_at_both_ends() -> None:
-    view = state.move(view_of(recorded.middle("/x")), "top")
-    assert state.move(view, "up").selected == "c01"
-    assert state.move(state.move(view, "newest"), "down").selected == "c10"
-    assert state.move(View(), "down") == View()
+    view = views.move(view_of(recorded.middle("/x")), "top")
+    assert views.move(view, "up").selected == "c01"
+    assert views.move(views.move(view, "newest"), "down").selected == "c10"
+    assert views.move(View(), "down") == View()
 
 
 def test_a_row_that_came_under_the_cursor_takes_no_decision_at_once() -> None:
     view = view_of([TokenArrived(candidate="c01", text="x")], now=10.0)
-    assert not state.takes_decisions(view, 10.0 + SETTLE_S - 0.01)
-    assert state.takes_decisions(view, 10.0 + SETTLE_S)
-    moved = state.select(view_of([TokenArrived(candidate="c02", text="x")], view, now=20.0), "c01")
-    assert state.takes_decisions(moved, 20.0)
-    assert not state.takes_decisions(View(), 20.0)
+    assert not views.takes_decisions(view, 10.0 + SETTLE_S - 0.01)
+    assert views.takes_decisions(view, 10.0 + SETTLE_S)
+    moved = views.select(view_of([TokenArrived(candidate="c02", text="x")], view, now=20.0), "c01")
+    assert views.takes_decisions(moved, 20.0)
+    assert not views.takes_decisions(View(), 20.0)
 
 
 def test_news_of_the_selected_row_does_not_block_decisions() -> None:
     view = view_of([TokenArrived(candidate="c01", text="x")], now=10.0)
     told = VerdictReached(candidate="c01", verdict=recorded.accepted(2.0, 0.1), seconds=1.0)
-    assert state.takes_decisions(view_of([told], view, now=10.5), 10.5)
+    assert views.takes_decisions(view_of([told], view, now=10.5), 10.5)
 
 
 def test_a_run_that_goes_on_is_running_again() -> None:
@@ -134,4 +135,4 @@ def test_trouble_stays_until_it_is_put_away() -> None:
     trouble = TroubleMet(title="The disk is full")
     view = view_of([trouble, *recorded.opening("/x")])
     assert view.trouble is trouble
-    assert state.calm(view) == replace(view, trouble=None)
+    assert views.calm(view) == replace(view, trouble=None)
