@@ -65,11 +65,8 @@ def facts(view: View, name: str, width: int) -> Content:
         else:
             later = later.append(time)
     weights = f"{words.count_text(task.parameters)} weights, {task.dtype}, {one_line(task.device)}"
-    lines = [
-        first,
-        Content.styled(one_line(shapes), "$muted"),
-        later_first(later, weights),
-    ]
+    last = Content.assemble(*([later[2:], "  "] if later else []), (weights, "$muted"))
+    lines = [first, Content.styled(one_line(shapes), "$muted"), last]
     lines += [
         Content.assemble((f"! {label}", "$warning"), (f"  {words.LABELS.get(label, '')}", "$muted"))
         for label in task.labels
