@@ -1,7 +1,7 @@
-"""A diagonal matrix times a matrix. To be gained: nearly everything, for only N * M products are not with zero."""
+"""A diagonal matrix times a matrix. To be gained: nearly all, for most products are with zero."""
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 ROWS = 1024
 COLUMNS = 1024

@@ -1,7 +1,7 @@
-"""A run of elementwise steps on a large tensor. To be gained: every step is a pass over memory that one pass can do."""
+"""A run of elementwise steps on a large tensor. To be gained: one pass over memory can do them all."""
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 ROWS = 2048
 COLUMNS = 1024

@@ -1,7 +1,7 @@
 """Layer norm and RMS norm written by hand. To be gained: one pass over the tensor instead of about ten."""
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 ROWS = 2048
 FEATURES = 1024

@@ -1,7 +1,7 @@
-"""A linear layer whose outputs are added up and scaled. To be gained: the matrix product folds into one vector."""
+"""A linear layer whose outputs are added up. To be gained: the matrix product folds into one vector."""
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 BATCH = 256
 IN_FEATURES = 2048
@@ -20,8 +20,7 @@ class Model(nn.Module):
         x = self.linear(x)
         x = x / 2
         x = torch.sum(x, dim=1, keepdim=True)
-        x = x * self.scale
-        return x
+        return x * self.scale
 
 
 def get_inputs():

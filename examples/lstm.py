@@ -1,7 +1,7 @@
-"""An LSTM stepped by hand through a sequence. To be gained: one library call knows the whole sequence at once."""
+"""An LSTM stepped by hand. To be gained: one library call or one recorded graph runs the whole sequence."""
 
 import torch
-import torch.nn as nn
+from torch import nn
 
 BATCH = 16
 LENGTH = 64

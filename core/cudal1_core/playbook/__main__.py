@@ -1,7 +1,9 @@
-"""The playbook's child process: asks come in on stdin, candidates go out on stdout, one JSON object a line."""
+"""The playbook's child process: asks come in on stdin, candidates go out on stdout, one JSON object a
+line."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(1)
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # rehearsals may fail
     serve(sys.stdin, out)
 
 

@@ -134,7 +134,11 @@ def _softplus(node: Any) -> Any:
     module = module_of(node, nn.Softplus)
     if module is not None:
         return node.args[0] if module.beta == 1 and module.threshold == 20 else None
-    if is_op(node, "softplus") and argument(node, 1, "beta", 1) == 1 and argument(node, 2, "threshold", 20) == 20:
+    if (
+        is_op(node, "softplus")
+        and argument(node, 1, "beta", 1) == 1
+        and argument(node, 2, "threshold", 20) == 20
+    ):
         return node.args[0]
     return None
 
@@ -186,7 +190,8 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
 RULE = Rule(
     change,
     Finding(
-        "An activation is written out of its parts, so every power, product and sum makes a pass over the whole tensor.",
+        "An activation is written out of its parts, so every power, product and sum makes a pass over the "
+        "whole tensor.",
         "The library's activation is the same formula with the same constants, computed in one pass.",
     ),
 )

@@ -48,7 +48,8 @@ def _without_dropout(node: Any) -> Any:
 
 
 def _scores(node: Any) -> tuple[fx.Node, float, Any] | None:
-    """(product, scale, condition or added mask) of attention scores; mask is ("fill" or "add", node) or None."""
+    """(product, scale, condition or added mask) of attention scores; mask is ("fill" or "add", node) or
+    None."""
     scale, mask = 1.0, None
     while single_use(node):
         if is_op(node, "masked_fill") and mask is None and scale == 1.0:
@@ -83,7 +84,11 @@ def _swapped(node: Any) -> Any:
     if is_op(node, "mT") or (is_op(node, "T", "t") and rank == 2):
         return node.args[0]
     if is_op(node, "transpose"):
-        return node.args[0] if {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == last else None
+        return (
+            node.args[0]
+            if {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == last
+            else None
+        )
     if is_op(node, "permute"):
         order = node.args[1] if isinstance(node.args[1], (tuple, list)) else node.args[1:]
         plain = [d % rank for d in order if isinstance(d, int)]
@@ -175,7 +180,8 @@ def _mask(edit: Editor, kind: str, condition: Any, query: fx.Node) -> fx.Node | 
 RULE = Rule(
     change,
     Finding(
-        "Attention is spelled out: the score matrix is written to memory, scaled, passed through softmax and read again, "
+        "Attention is spelled out: the score matrix is written to memory, scaled, passed through softmax "
+        "and read again, "
         "a length x length matrix for every head and every step.",
         "F.scaled_dot_product_attention computes the same sums block by block and never stores the scores. "
         "The scale and mask are handed over as they are.",

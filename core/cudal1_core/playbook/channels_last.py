@@ -37,28 +37,42 @@ class ChannelsLast:
             return None
         self._edit(draft, forward, images, order)
         return Finding(
-            "Convolutions are fastest when the channels of a pixel lie next to each other; the reference keeps them "
+            "Convolutions are fastest when the channels of a pixel lie next to each other; the reference "
+            "keeps them "
             "a whole image apart, so the library converts or takes a slower kernel.",
-            "The input is put into channels-last order once, and every following convolution, normalisation and pooling "
+            "The input is put into channels-last order once, and every following convolution, "
+            "normalisation and pooling "
             "keeps it. The values and the shape stay the same; only the order in memory differs.",
         )
 
     def _edit(self, draft: Draft, forward: ast.FunctionDef, images: list[str], order: str) -> None:
         rewriter = draft.rewriter
         first = forward.body[0]
-        docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(forward.body) > 1
+        docstring = (
+            isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(forward.body) > 1
+        )
         start = forward.body[1] if docstring else first
         pad = " " * start.col_offset
         text = "\n".join(f"{pad}{name} = {name}.contiguous(memory_format={order})" for name in images)
         rewriter.insert_before(start.lineno, text)
         rewriter.imports.append("import torch")
         owner = rewriter.class_of(draft.subject.model_name)
-        makers = [f for f in (owner.body if owner else []) if isinstance(f, ast.FunctionDef) and f.name == "__init__"]
+        if any(p.dim() == 9 - images_rank(order) for p in draft.subject.model.parameters()):
+            return  # Module.to would reorder weights of the other rank too
+        makers = [
+            f
+            for f in (owner.body if owner else [])
+            if isinstance(f, ast.FunctionDef) and f.name == "__init__"
+        ]
         if makers:
             last = makers[-1].body[-1]
             me = makers[-1].args.args[0].arg
             line = " " * makers[-1].body[0].col_offset + f"{me}.to(memory_format={order})"
             rewriter.insert_before((last.end_lineno or last.lineno) + 1, line)
+
+
+def images_rank(order: str) -> int:
+    return 5 if order.endswith("3d") else 4
 
 
 TECHNIQUE = ChannelsLast()

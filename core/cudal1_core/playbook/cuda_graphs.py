@@ -14,7 +14,8 @@ HELPER = '''
 class Recording:
     """One call of a function as a CUDA graph.
 
-    Inputs are copied into buffers of the recording and outputs are cloned, so calls share no memory. Kernels read
+    Inputs are copied into buffers of the recording and outputs are cloned, so calls share no memory.
+    Kernels read
     the weights when they run, so weights changed in place count at once.
     """
 
@@ -68,10 +69,13 @@ class CudaGraphs:
             return None
         self._edit(draft, forward, inputs)
         return Finding(
-            "Every call launches its kernels one by one from Python; where kernels are short the GPU waits for the next "
+            "Every call launches its kernels one by one from Python; where kernels are short the GPU "
+            "waits for the next "
             "launch most of the time.",
-            "The first call with a shape is recorded as a CUDA graph, later calls replay it with a single launch. Inputs "
-            "are copied in and outputs copied out, and a weight that moved to another address causes a new recording.",
+            "The first call with a shape is recorded as a CUDA graph, later calls replay it with a single "
+            "launch. Inputs "
+            "are copied in and outputs copied out, and a weight that moved to another address causes a "
+            "new recording.",
         )
 
     def _edit(self, draft: Draft, forward: ast.FunctionDef, inputs: list[str]) -> None:
@@ -95,7 +99,9 @@ def _recordable(subject: Subject) -> bool:
         return False
     for part in subject.model.modules():
         norm = isinstance(part, nn.modules.batchnorm._NormBase) and part.training and part.track_running_stats
-        known = type(part).__module__.startswith("torch.nn") or type(part).__module__.startswith("cudal1_reference")
+        known = type(part).__module__.startswith("torch.nn") or type(part).__module__.startswith(
+            "cudal1_reference"
+        )
         if norm or not known or hasattr(part, "compute") or hasattr(part, "recordings"):
             return False
     names = {part.id for part in ast.walk(subject.tree) if isinstance(part, ast.Name)}
@@ -104,11 +110,23 @@ def _recordable(subject: Subject) -> bool:
 
 
 def _stores_on_self(function: ast.FunctionDef) -> bool:
-    return any(isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(function))
+    return any(
+        isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(function)
+    )
 
 
 def _stays_on_gpu(graph: fx.Graph) -> bool:
-    leaving = {"tensor", "as_tensor", "from_numpy", "cpu", "cuda", "item", "nonzero", "unique", "masked_select"}
+    leaving = {
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "cpu",
+        "cuda",
+        "item",
+        "nonzero",
+        "unique",
+        "masked_select",
+    }
     return not any(node.meta.get("op") in leaving for node in graph.nodes)
 
 

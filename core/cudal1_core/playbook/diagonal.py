@@ -45,7 +45,8 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
 RULE = Rule(
     change,
     Finding(
-        "The reference builds a full diagonal matrix and multiplies with it: of the N*N entries read and the N*N*M "
+        "The reference builds a full diagonal matrix and multiplies with it: of the N*N entries read and "
+        "the N*N*M "
         "multiplications done, all but N*M are by zero.",
         "Row i of diag(a) @ B is a[i] * B[i], so one broadcast multiplication replaces the matrix product "
         "(and A @ diag(b) scales columns). Nothing is approximated; the zeros are simply not added.",

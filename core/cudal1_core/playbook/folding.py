@@ -11,7 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from cudal1_core.playbook.graphs import Editor, is_float32, module_of, number, operands, shape, single_use, value
+from cudal1_core.playbook.graphs import (
+    Editor,
+    is_float32,
+    module_of,
+    number,
+    operands,
+    shape,
+    single_use,
+    value,
+)
 from cudal1_core.playbook.layers import TRANSPOSED, linear, plain_convolution
 from cudal1_core.playbook.rules import GraphTechnique, Rule
 from cudal1_core.playbook.technique import Finding
@@ -167,7 +176,8 @@ def _arith(edit: Editor, word: str, left: Any, right: Any) -> Any:
 def _norm(edit: Editor, node: fx.Node) -> tuple[fx.Node, fx.Node, fx.Node | None]:
     """Factor, mean and beta of an eval-mode batch norm."""
     variance, mean = edit.weight(node, "running_var"), edit.weight(node, "running_mean")
-    assert variance is not None and mean is not None
+    assert variance is not None
+    assert mean is not None
     factor = edit.call(torch.rsqrt, edit.call(operator.add, variance, edit.setting(node, "eps")))
     gamma = edit.weight(node, "weight")
     factor = factor if gamma is None else edit.call(operator.mul, gamma, factor)
@@ -200,7 +210,9 @@ def _linear(edit: Editor, lin: Any, weight: fx.Node, scale: Any, shift: Any) -> 
     return edit.call(F.linear, lin.x, weight, _bias(edit, shift, weight, features))
 
 
-def _convolution(edit: Editor, layer: fx.Node, module: Any, weight: fx.Node, scale: Any, shift: Any) -> fx.Node:
+def _convolution(
+    edit: Editor, layer: fx.Node, module: Any, weight: fx.Node, scale: Any, shift: Any
+) -> fx.Node:
     flipped = type(module) in TRANSPOSED
     rank = int(type(module).__name__[-2])
     if scale is not None:
@@ -217,7 +229,9 @@ def _convolution(edit: Editor, layer: fx.Node, module: Any, weight: fx.Node, sca
         usual = (1,) * rank if name in ("stride", "dilation") else (0,) * rank if name != "groups" else 1
         if getattr(module, name) != usual:
             kwargs[name] = edit.setting(layer, name)
-    return edit.call(function, layer.args[0], weight, _bias(edit, shift, weight, module.out_channels), **kwargs)
+    return edit.call(
+        function, layer.args[0], weight, _bias(edit, shift, weight, module.out_channels), **kwargs
+    )
 
 
 TECHNIQUE = GraphTechnique(
@@ -228,10 +242,13 @@ TECHNIQUE = GraphTechnique(
         Rule(
             change,
             Finding(
-                "After a linear layer or convolution the reference scales and shifts every output element in steps of "
+                "After a linear layer or convolution the reference scales and shifts every output element "
+                "in steps of "
                 "their own; each step reads and writes the whole output.",
-                "Scaling and shifting outputs per feature equals scaling the weights and changing the bias, which are "
-                "far smaller. They are worked out from the live weights in every call, so nothing goes stale.",
+                "Scaling and shifting outputs per feature equals scaling the weights and changing the "
+                "bias, which are "
+                "far smaller. They are worked out from the live weights in every call, so nothing goes "
+                "stale.",
             ),
         ),
     ),

@@ -49,14 +49,19 @@ class Fusion:
         if recurrent or _has_opaque_parts(subject):
             return None
         line = min([forward.lineno, *(d.lineno for d in forward.decorator_list)])
-        draft.rewriter.insert_before(line, " " * forward.col_offset + f"@torch.compile({self._settings(subject)})")
+        draft.rewriter.insert_before(
+            line, " " * forward.col_offset + f"@torch.compile({self._settings(subject)})"
+        )
         draft.rewriter.imports.append("import torch")
         searched = " Several kernels are measured for each product and convolution." if self.search else ""
         return Finding(
-            "Run step by step, every operation writes its whole result to memory and the next one reads it back; small "
+            "Run step by step, every operation writes its whole result to memory and the next one reads "
+            "it back; small "
             "steps also each pay for a launch from Python.",
-            "torch.compile generates kernels in which neighbouring steps keep their values in registers. The source of "
-            f"forward stays as it is; compiling happens in the first call.{searched} The precision stays the reference's.",
+            "torch.compile generates kernels in which neighbouring steps keep their values in registers. "
+            "The source of "
+            f"forward stays as it is; compiling happens in the first call.{searched} The precision stays "
+            f"the reference's.",
         )
 
     def _settings(self, subject: Subject) -> str:

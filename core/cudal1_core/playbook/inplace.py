@@ -15,9 +15,42 @@ from cudal1_core.playbook.technique import Finding
 
 SMALLEST = 1 << 15  # elements; smaller tensors come from memory that is warm already
 _PRODUCERS = {"linear", "matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d"}
-_PRODUCERS |= {"conv_transpose3d", "softmax", "max_pool1d", "max_pool2d", "max_pool3d", "cat", "stack", "einsum"}
-_PRODUCERS |= {"mul", "add", "sub", "div", "relu", "tanh", "sigmoid", "gelu", "silu", "mish", "hardswish", "exp"}
-_PRODUCERS |= {"leaky_relu", "layer_norm", "group_norm", "hardtanh", "softplus", "pow", "sqrt", "rsqrt", "elu", "neg"}
+_PRODUCERS |= {
+    "conv_transpose3d",
+    "softmax",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "cat",
+    "stack",
+    "einsum",
+}
+_PRODUCERS |= {
+    "mul",
+    "add",
+    "sub",
+    "div",
+    "relu",
+    "tanh",
+    "sigmoid",
+    "gelu",
+    "silu",
+    "mish",
+    "hardswish",
+    "exp",
+}
+_PRODUCERS |= {
+    "leaky_relu",
+    "layer_norm",
+    "group_norm",
+    "hardtanh",
+    "softplus",
+    "pow",
+    "sqrt",
+    "rsqrt",
+    "elu",
+    "neg",
+}
 _LAYERS = (
     nn.Linear,
     nn.modules.conv._ConvNd,
@@ -30,7 +63,7 @@ _LAYERS = (
     nn.Tanh,
     nn.Sigmoid,
 )
-_UNARY = {
+_UNARY: dict[str, Any] = {
     "relu": torch.relu_,
     "tanh": torch.tanh_,
     "sigmoid": torch.sigmoid_,
@@ -40,9 +73,13 @@ _UNARY = {
     "abs": torch.abs_,
     "neg": torch.neg_,
 }
-_MODULES: dict[type[nn.Module], Any] = {nn.ReLU: torch.relu_, nn.Tanh: torch.tanh_, nn.Sigmoid: torch.sigmoid_}
-_FUSED = {"silu": F.silu, "mish": F.mish, "hardswish": F.hardswish}
-_BINARY = {
+_MODULES: dict[type[nn.Module], Any] = {
+    nn.ReLU: torch.relu_,
+    nn.Tanh: torch.tanh_,
+    nn.Sigmoid: torch.sigmoid_,
+}
+_FUSED: dict[str, Any] = {"silu": F.silu, "mish": F.mish, "hardswish": F.hardswish}
+_BINARY: dict[str, Any] = {
     "mul": torch.Tensor.mul_,
     "add": torch.Tensor.add_,
     "sub": torch.Tensor.sub_,
@@ -83,7 +120,9 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
         plain = all(item is None or number(item) is not None for item in (low, high))
         return edit.call(torch.clamp_, source, low, high) if plain else None
     if word == "hardtanh":
-        return edit.call(torch.clamp_, source, argument(node, 1, "min_val", -1.0), argument(node, 2, "max_val", 1.0))
+        return edit.call(
+            torch.clamp_, source, argument(node, 1, "min_val", -1.0), argument(node, 2, "max_val", 1.0)
+        )
     return _module(node, source, edit)
 
 
@@ -120,9 +159,11 @@ TECHNIQUE = GraphTechnique(
         Rule(
             change,
             Finding(
-                "Elementwise steps write each result into newly allocated memory and leave the old one behind; on large "
+                "Elementwise steps write each result into newly allocated memory and leave the old one "
+                "behind; on large "
                 "tensors getting and touching fresh pages costs more than the arithmetic.",
-                "A step whose input was made inside forward and is read by nobody else writes over that input. Inputs, "
+                "A step whose input was made inside forward and is read by nobody else writes over that "
+                "input. Inputs, "
                 "weights and outputs already returned are never written to.",
             ),
         ),

@@ -15,7 +15,8 @@ TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """x @ weight.T + bias, with weight (out, in) unless `transposed`: then x @ weight with weight (in, out)."""
+    """x @ weight.T + bias, with weight (out, in) unless `transposed`: then x @ weight with weight (in,
+    out)."""
 
     x: fx.Node
     weight: Any  # node, or None for a module's weight not yet read

@@ -8,7 +8,17 @@ from typing import Any
 import torch
 from torch import fx
 
-from cudal1_core.playbook.graphs import Editor, argument, dims, is_float32, is_op, number, operands, shape, single_use
+from cudal1_core.playbook.graphs import (
+    Editor,
+    argument,
+    dims,
+    is_float32,
+    is_op,
+    number,
+    operands,
+    shape,
+    single_use,
+)
 from cudal1_core.playbook.layers import linear
 from cudal1_core.playbook.rules import Rule
 from cudal1_core.playbook.technique import Finding
@@ -28,7 +38,9 @@ def _link(node: Any, features: int) -> tuple[str, fx.Node, Any] | None:
         return None
     if number(other) is not None:
         return node.meta["op"], inner, other
-    vector = isinstance(other, fx.Node) and other.op == "get_attr" and shape(other) in ((features,), (1, features))
+    vector = (
+        isinstance(other, fx.Node) and other.op == "get_attr" and shape(other) in ((features,), (1, features))
+    )
     return (node.meta["op"], inner, other) if vector and is_op(node, "add", "sub") else None
 
 
@@ -85,9 +97,11 @@ def _build(
 RULE = Rule(
     change,
     Finding(
-        "A linear layer computes every output feature, and all of them are then added up: the large matrix product is "
+        "A linear layer computes every output feature, and all of them are then added up: the large "
+        "matrix product is "
         "only ever seen through one number per row.",
-        "Summing is linear, so sum_j (x @ W.T + b)_j = x @ (sum_j W_j) + sum_j b_j: one matrix-vector product. "
+        "Summing is linear, so sum_j (x @ W.T + b)_j = x @ (sum_j W_j) + sum_j b_j: one matrix-vector "
+        "product. "
         "The weights are summed anew in every call, so loaded or changed weights count at once.",
     ),
 )

@@ -8,14 +8,28 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
-from cudal1_core.playbook.graphs import Editor, argument, dims, either_way, is_float32, is_op, number, operands, shape
+from cudal1_core.playbook.graphs import (
+    Editor,
+    argument,
+    dims,
+    either_way,
+    is_float32,
+    is_op,
+    number,
+    operands,
+    shape,
+)
 from cudal1_core.playbook.rules import Rule
 from cudal1_core.playbook.technique import Finding
 
 
 def _mean(node: Any) -> tuple[Any, tuple[int, ...]] | None:
     """(source, trailing dimensions) of a mean that keeps its dimensions."""
-    if not is_op(node, "mean") or not argument(node, 2, "keepdim", False) or argument(node, 3, "dtype") is not None:
+    if (
+        not is_op(node, "mean")
+        or not argument(node, 2, "keepdim", False)
+        or argument(node, 3, "dtype") is not None
+    ):
         return None
     source = argument(node, 0, "input")
     return _trailing(source, argument(node, 1, "dim"))
@@ -82,7 +96,7 @@ def _variance(node: Any, source: Any, mean: Any) -> tuple[int, ...] | None:
         return found[1] if found else None
     averaged = _mean(node)
     centred = _square(averaged[0]) if averaged else None
-    pair = operands(centred) if is_op(centred, "sub") else None
+    pair = operands(centred) if centred is not None and is_op(centred, "sub") else None
     if averaged is None or pair is None or pair[0] is not source or not _same_mean(pair[1], mean):
         return None
     return averaged[1]
@@ -95,14 +109,18 @@ def _same_mean(one: Any, other: Any) -> bool:
     return first is not None and first == second
 
 
-def _core(node: Any) -> tuple[str, fx.Node, tuple[int, ...], float] | None:
+Core = tuple[str, fx.Node, tuple[int, ...], float]
+
+
+def _core(node: Any) -> Core | None:
     """(kind, x, dimensions, eps) of a bare normalisation."""
     found = _inverse_root(node)
-    if found is None:
-        return None
-    top, variance, eps = found
+    return _classified(*found) if found else None
+
+
+def _classified(top: Any, variance: Any, eps: float) -> Core | None:
     averaged = _mean(variance)
-    if averaged is not None and _square(averaged[0]) is top and top is not None and is_float32(top):
+    if averaged is not None and is_float32(top) and _square(averaged[0]) is top:
         return "rms", top, averaged[1], eps
     pair = operands(top) if is_op(top, "sub") else None
     mean = _mean(pair[1]) if pair else None
@@ -112,17 +130,25 @@ def _core(node: Any) -> tuple[str, fx.Node, tuple[int, ...], float] | None:
     return ("layer", pair[0], dimensions, eps) if dimensions == mean[1] else None
 
 
-def _affine(node: Any) -> tuple[Any, Any, Any] | None:
+def _affine(node: Any) -> tuple[Core, Any, Any] | None:
     """(core, gamma, beta) of core * gamma + beta, core * gamma, or core."""
     for left, right in either_way(node, "add"):
-        if _weight(right):
-            inner = _affine(left)
-            if inner is not None and inner[2] is None:
-                return inner[0], inner[1], right
+        inner = _affine(left) if _weight(right) else None
+        if inner is not None and inner[2] is None:
+            return inner[0], inner[1], right
     for left, right in either_way(node, "mul"):
-        if _weight(right) and _core(left) is not None:
-            return left, right, None
-    return (node, None, None) if _core(node) is not None else None
+        core = _core(left) if _weight(right) else None
+        if core is not None:
+            return core, right, None
+    bare = _core(node)
+    if bare is not None:
+        return bare, None, None
+    found = _inverse_root(node)  # gamma * (x - mean) * rsqrt(...)
+    for left, right in either_way(found[0], "mul") if found else ():
+        core = _classified(left, *found[1:]) if found and _weight(right) else None
+        if core is not None:
+            return core, right, None
+    return None
 
 
 def _weight(node: Any) -> bool:
@@ -133,10 +159,9 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
     if not is_op(node, "add", "mul", "div") or not is_float32(node):
         return None
     found = _affine(node)
-    core = _core(found[0]) if found else None
-    if found is None or core is None:
+    if found is None:
         return None
-    kind, source, dimensions, eps = core
+    kind, source, dimensions, eps = found[0]
     sizes = shape(source)[-len(dimensions) :]
     if shape(node) != shape(source) or any(w is not None and shape(w) != sizes for w in found[1:]):
         return None
@@ -152,9 +177,11 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
 RULE = Rule(
     change,
     Finding(
-        "A normalisation is written out step by step: mean, difference, square, mean again, root, division; each step "
+        "A normalisation is written out step by step: mean, difference, square, mean again, root, "
+        "division; each step "
         "reads and writes the whole tensor.",
-        "The library's normalisation computes the statistics and the result in one pass, with the same epsilon and the "
+        "The library's normalisation computes the statistics and the result in one pass, with the same "
+        "epsilon and the "
         "same population variance.",
     ),
 )

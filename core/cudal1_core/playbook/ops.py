@@ -32,12 +32,43 @@ _SAME = {
     "less_equal": "le",
     "not_equal": "ne",
 }
-_SAME |= {f"__{word}__": word for word in ("eq", "ne", "gt", "lt", "ge", "le", "neg", "pow", "abs", "floordiv")}
+_SAME |= {
+    f"__{word}__": word for word in ("eq", "ne", "gt", "lt", "ge", "le", "neg", "pow", "abs", "floordiv")
+}
 _SWAPPED = {"__rsub__": "sub", "rsub": "sub", "__rdiv__": "div", "__rtruediv__": "div", "__rpow__": "pow"}
 _SWAPPED |= {"__rmatmul__": "matmul", "__rmul__": "mul", "__radd__": "add"}
-_QUERIES = {"size", "shape", "dim", "ndim", "dtype", "device", "numel", "nelement", "is_contiguous", "__len__"}
-_QUERIES |= {"requires_grad", "is_cuda", "is_floating_point", "stride", "element_size", "get_device", "__bool__"}
-_RANDOM = {"rand", "randn", "randint", "rand_like", "randn_like", "bernoulli", "multinomial", "normal", "randperm"}
+_QUERIES = {
+    "size",
+    "shape",
+    "dim",
+    "ndim",
+    "dtype",
+    "device",
+    "numel",
+    "nelement",
+    "is_contiguous",
+    "__len__",
+}
+_QUERIES |= {
+    "requires_grad",
+    "is_cuda",
+    "is_floating_point",
+    "stride",
+    "element_size",
+    "get_device",
+    "__bool__",
+}
+_RANDOM = {
+    "rand",
+    "randn",
+    "randint",
+    "rand_like",
+    "randn_like",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "randperm",
+}
 _DROPOUTS = {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
 
 
@@ -62,8 +93,7 @@ def canonical(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Step:
     inplace = (
         (name.endswith("_") and not name.endswith("__"))
         or name in ("__setitem__", "__set__")
-        or name.startswith("__i")
-        and name not in ("__invert__", "__index__", "__int__")
+        or (name.startswith("__i") and name not in ("__invert__", "__index__", "__int__"))
         or bool(kwargs.get("inplace"))
         or kwargs.get("out") is not None
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch.nn.functional as F
 from torch import fx, nn
 
@@ -9,7 +11,7 @@ from cudal1_core.playbook.graphs import Editor, module_of, shape, single_use
 from cudal1_core.playbook.rules import Rule
 from cudal1_core.playbook.technique import Finding
 
-_KINDS = {
+_KINDS: dict[type[nn.Module], Any] = {
     nn.MaxPool1d: F.max_pool1d,
     nn.MaxPool2d: F.max_pool2d,
     nn.MaxPool3d: F.max_pool3d,
@@ -31,8 +33,8 @@ def _window(module: nn.Module, rank: int) -> tuple[int, ...] | None:
     return kernel if plain else None
 
 
-def _spread(item: object, rank: int) -> tuple[int, ...]:
-    return tuple(item) if isinstance(item, (tuple, list)) else (item,) * rank  # type: ignore[arg-type]
+def _spread(item: Any, rank: int) -> tuple[int, ...]:
+    return tuple(item) if isinstance(item, (tuple, list)) else (item,) * rank
 
 
 def change(node: fx.Node, edit: Editor) -> fx.Node | None:
@@ -55,6 +57,7 @@ RULE = Rule(
     change,
     Finding(
         "Two poolings follow each other; the first writes a tensor that only the second reads.",
-        "Their windows do not overlap, so one pooling whose window is the product of both gives the same result.",
+        "Their windows do not overlap, so one pooling whose window is the product of both gives the same "
+        "result.",
     ),
 )

@@ -1,6 +1,7 @@
 """Writes a traced graph as the readable body of `forward`.
 
-Steps that one statement of the reference made stay one statement, names stay the reference's own where no living
+Steps that one statement of the reference made stay one statement, names stay the reference's own where no
+living
 value is in the way, and constants stay `self.scale` where the reference wrote them so.
 """
 
@@ -10,6 +11,7 @@ import ast
 import copy
 import inspect
 import keyword
+import math
 import operator
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +52,14 @@ _UNARY: dict[str, type[ast.unaryop]] = {
     "bitwise_not": ast.Invert,
     "__invert__": ast.Invert,
 }
-_NAMES = {"matmul": "product", "mul": "scaled", "add": "total", "sub": "difference", "div": "scaled", "getitem": "part"}
+_NAMES = {
+    "matmul": "product",
+    "mul": "scaled",
+    "add": "total",
+    "sub": "difference",
+    "div": "scaled",
+    "getitem": "part",
+}
 
 
 class Unprintable(Exception):
@@ -159,8 +168,8 @@ class Printer:
         return ast.Assign([copy.deepcopy(target)], expression)
 
     def _name(self, node: fx.Node, index: int) -> str:
-        first = node.args[0] if node.args else None
-        if node.meta.get("inplace") and first in self.called and self.bound.get(self.called[first]) is first:
+        first = node.args[0] if node.args and isinstance(node.args[0], fx.Node) else node
+        if node.meta.get("inplace") and self.bound.get(self.called.get(first, "")) is first:
             return self.called[first]  # the value that is written over keeps its name
         wanted = _statement_name(node) or _NAMES.get(op(node), op(node).strip("_"))
         if not wanted.isidentifier() or keyword.iskeyword(wanted):
@@ -196,7 +205,10 @@ class Printer:
         if style == "method":
             word = getattr(target, "__name__", name)
             return self._call(
-                ast.Attribute(self._argument(node.args[0], node), word, ast.Load()), node.args[1:], kwargs, node
+                ast.Attribute(self._argument(node.args[0], node), word, ast.Load()),
+                node.args[1:],
+                kwargs,
+                node,
             )
         return self._call(self._function(node), node.args, kwargs, node)
 
@@ -273,7 +285,7 @@ class Printer:
             written = _as_written(item, node, self.self_name, self.module)
             if written is not None:
                 return written
-        if isinstance(item, float) and item != item or item in (float("inf"), float("-inf")):
+        if isinstance(item, float) and not math.isfinite(item):
             return ast.Call(ast.Name("float", ast.Load()), [ast.Constant(str(item))], [])
         if isinstance(item, (torch.dtype, torch.memory_format)):
             return _dotted(str(item))
@@ -282,12 +294,13 @@ class Printer:
         raise Unprintable(f"a constant of type {type(item).__name__}")
 
     def _device(self) -> ast.expr:
+        """The device of some tensor at hand: all of a module's tensors are on one."""
         for node in self.graph.nodes:
             if node.op == "get_attr":
                 return ast.Attribute(self._attribute(str(node.target)), "device", ast.Load())
-        for node in self.graph.nodes:
-            if node.op == "placeholder" and self.bound.get(str(node.target)) is node:
-                return _dotted(f"{node.target}.device")
+        for name, holder in self.bound.items():
+            if holder.op == "placeholder":
+                return _dotted(f"{name}.device")
         raise Unprintable("a device")
 
 
@@ -410,7 +423,16 @@ def _written_at(item: Any, node: fx.Node, self_name: str, module: nn.Module) -> 
 
 
 def _free_of_locals(expression: ast.expr, node: fx.Node, self_name: str) -> bool:
-    allowed = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Call, ast.operator, ast.unaryop)
+    allowed = (
+        ast.Constant,
+        ast.Name,
+        ast.Attribute,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.Call,
+        ast.operator,
+        ast.unaryop,
+    )
     hidden = node.meta.get("locals", frozenset())
     for part in ast.walk(expression):
         if not isinstance(part, (*allowed, ast.expr_context)):

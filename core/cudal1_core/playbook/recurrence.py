@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -61,7 +62,7 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
         return None
     if shape(first[0])[dim] != len(cells) or times != [(first[0], dim, t) for t in range(len(cells))]:
         return None
-    for before, after in zip(cells, cells[1:], strict=False):
+    for before, after in pairwise(cells):
         if _cell(after) is not module or not _follows(after.args[1], before, module):
             return None
     return _build(edit, node, cells, module, first[0], dim)
@@ -92,7 +93,14 @@ def _build(
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [edit.weight(cells[0], name) for name in names]
     state: Any = cells[0].args[1]
-    layers = (True, 1, 0.0, False, False, dim == 1)  # biases, layers, dropout, training, both ways, batch first
+    layers = (
+        True,
+        1,
+        0.0,
+        False,
+        False,
+        dim == 1,
+    )  # biases, layers, dropout, training, both ways, batch first
     if isinstance(module, nn.GRUCell):
         if len(shape(state)) != 2:
             return None
@@ -122,9 +130,11 @@ def _hand_on(edit: Editor, last: fx.Node, node: fx.Node, module: Any, result: fx
 RULE = Rule(
     change,
     Finding(
-        "A recurrent cell is called once for every time step from Python: many small products and launches, and the "
+        "A recurrent cell is called once for every time step from Python: many small products and "
+        "launches, and the "
         "part that does not depend on the state is never done for all steps at once.",
-        "One library call runs the whole sequence with the cell's own weights: the input projection is one large product "
+        "One library call runs the whole sequence with the cell's own weights: the input projection is "
+        "one large product "
         "and only the recurrent part remains step by step. Order and equations are the same.",
     ),
 )

@@ -1,4 +1,5 @@
-"""Steps that change nothing: reductions over one element, a ReLU of a ReLU, a clamp to a range already kept."""
+"""Steps that change nothing: reductions over one element, a ReLU of a ReLU, a clamp to a range already
+kept."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from cudal1_core.playbook.technique import Finding
 _INF = float("inf")
 _RANGES = {"tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0), "softmax": (0.0, 1.0), "relu": (0.0, _INF)}
 _RANGES |= {"relu6": (0.0, 6.0), "hardsigmoid": (0.0, 1.0), "softplus": (0.0, _INF), "abs": (0.0, _INF)}
-_MODULES: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.Sigmoid: "sigmoid", nn.ReLU: "relu", nn.ReLU6: "relu6"}
+_MODULES: dict[type[nn.Module], str] = {
+    nn.Tanh: "tanh",
+    nn.Sigmoid: "sigmoid",
+    nn.ReLU: "relu",
+    nn.ReLU6: "relu6",
+}
 
 
 def _word(node: Any) -> str:
@@ -80,8 +86,13 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
     made = _single_element(node, edit)
     if made is None:
         made = _kept_range(node) or _identity(node)
-    if made is None or made.op == "placeholder" or any(user.op == "output" for user in node.users) and (
-        made.op == "get_attr" or is_op(made, "getitem")
+    if (
+        made is None
+        or made.op == "placeholder"
+        or (
+            any(user.op == "output" for user in node.users)
+            and (made.op == "get_attr" or is_op(made, "getitem"))
+        )
     ):
         return None  # the reference's result may be a tensor of its own
     return made
@@ -118,7 +129,8 @@ def _identity(node: fx.Node) -> fx.Node | None:
 RULE = Rule(
     change,
     Finding(
-        "Some steps of the reference change nothing: a reduction over a single element, a clamp to a range the values "
+        "Some steps of the reference change nothing: a reduction over a single element, a clamp to a "
+        "range the values "
         "are in already, a second copy. Each still reads and writes the whole tensor.",
         "Those steps are left out; the values that reach the output are the same.",
     ),

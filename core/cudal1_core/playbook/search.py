@@ -66,7 +66,7 @@ class Search:
                 if any(pair <= chosen for pair in APART):
                     continue
                 from_fed = any(base < chosen for base in fed)
-                first = 0 if from_fed else 1 if count == 1 else 2
+                first = count if from_fed else 10 if count == 1 else 11
                 ranked.append((first, -round(self._hope(chosen, results), 3), dice.random(), chosen))
         return [item[-1] for item in sorted(ranked, key=lambda item: item[:3])]
 

@@ -41,7 +41,9 @@ class Rewriter:
     def replace_body(self, function: ast.FunctionDef, statements: list[ast.stmt]) -> None:
         """The docstring stays."""
         first = function.body[0]
-        keep = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+        keep = (
+            isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
+        )
         start = function.body[1] if keep else first
         text = "\n".join(ast.unparse(ast.fix_missing_locations(s)) for s in statements)
         self.edits.append(
@@ -65,17 +67,15 @@ class Rewriter:
         replaced: dict[int, list[str]] = {}
         for edit in self.edits:
             replaced.setdefault(edit.first, []).append(edit.text)
-            for line in range(edit.first, edit.last + 1):
-                kept[line - 1] = False
+            for row in range(edit.first, edit.last + 1):
+                kept[row - 1] = False
         out: list[str] = []
-        for number, line in enumerate(lines, 1):
-            out += replaced.get(number, [])
-            if kept[number - 1]:
-                out.append(line)
+        for row, text in enumerate(lines, 1):
+            out += replaced.get(row, [])
+            if kept[row - 1]:
+                out.append(text)
         out += replaced.get(len(lines) + 1, [])
-        text = _rename("\n".join(out), self.model)
-        text = self._with_imports(text)
-        return _tidy(text)
+        return _tidy(self._with_imports(_rename("\n".join(out), self.model)))
 
     def _with_imports(self, text: str) -> str:
         bound = {
@@ -138,7 +138,7 @@ def needed_lines(tree: ast.Module, lines: list[str]) -> list[bool]:
         node = pending.pop()
         keep.add(node)
         used |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        used |= {part.value for part in ast.walk(node) if _is_text(part)}  # annotations in quotes
+        used |= _quoted_names(node)  # annotations in quotes
         pending += [n for n in lasting if n not in keep and n not in pending and _binds(n) & used]
     flags = [True] * len(lines)
     for node in tree.body:
@@ -153,8 +153,9 @@ def needed_lines(tree: ast.Module, lines: list[str]) -> list[bool]:
     return flags
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+def _quoted_names(node: ast.stmt) -> set[str]:
+    texts = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    return {text for text in texts if isinstance(text, str) and text.isidentifier()}
 
 
 def _droppable(node: ast.stmt) -> bool:
@@ -180,4 +181,6 @@ def _always(node: ast.stmt) -> bool:
 def _binds(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return {
+        part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }

@@ -38,6 +38,8 @@ class Subject:
     units: tuple[Unit, ...] = ()
     whole: Trace | None = None  # the trace of the model itself; None where it cannot be traced
     why_untraced: str = ""
+    runs_on_fakes: bool = True  # False where the model needs real numbers to run at all
+    form: Any = None  # structure, shapes and dtypes of the outputs, once known
     calls: list[Call] = field(default_factory=list)
 
     @property
@@ -86,6 +88,7 @@ def _watch(subject: Subject) -> None:
             subject.model(*subject.loaded.inputs)
     except Exception as error:
         subject.why_untraced = f"{type(error).__name__}: {error}"
+        subject.runs_on_fakes = False
 
 
 def _trace_all(subject: Subject) -> None:

@@ -1,6 +1,7 @@
 """The one protocol of the playbook's techniques, and the draft they change.
 
-A technique that changes steps of the traced graphs is a `GraphTechnique`; one that wraps or annotates the module as
+A technique that changes steps of the traced graphs is a `GraphTechnique`; one that wraps or annotates the
+module as
 text is a `SourceTechnique`. Both say what they saw and what they do about it in a `Finding`.
 """
 
@@ -30,9 +31,12 @@ class Finding:
 
 
 class Technique(Protocol):
-    name: str  # as shown in tables: "algebraic simplification"
-    stage: Stage  # where it comes when several are combined
-    promise: int  # tried earlier when higher
+    @property
+    def name(self) -> str: ...  # as shown in tables: "algebraic simplification"
+    @property
+    def stage(self) -> Stage: ...  # where it comes when several are combined
+    @property
+    def promise(self) -> int: ...  # tried earlier when higher
 
     def apply(self, draft: Draft) -> Finding | None:
         """Changes the draft; None where there is nothing to change."""
@@ -56,7 +60,8 @@ class Draft:
     def rewrite(self, change: Callable[[fx.Node, Editor], fx.Node | None]) -> int:
         """Offers every step of every forward to `change`, which returns the step's replacement or None.
 
-        Returns how many steps were replaced. A forward is left alone where instances would need different code.
+        Returns how many steps were replaced. A forward is left alone where instances would need different
+        code.
         """
         replaced = 0
         for unit in self.subject.units:
@@ -96,7 +101,7 @@ class Draft:
         arguments = [a.arg for a in unit.function.args.args]
         names = Names(vars(self.subject.loaded.module))
         taken = {arguments[0]} | {name for name in names.module if not name.startswith("__")}
-        taken -= {node.id for node in ast.walk(unit.function) if _stored(node)} - {arguments[0]}
+        taken -= _stored(unit.function) - {arguments[0]}
         printer = Printer(graphs[index], unit.traces[index].module, arguments[0], names, taken)
         return printer.statements(), names
 
@@ -111,8 +116,10 @@ class Draft:
         return self.rewriter.text()
 
 
-def _stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _stored(function: ast.FunctionDef) -> set[str]:
+    """Names the function assigns itself."""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    return {node.id for node in names if isinstance(node.ctx, ast.Store)}
 
 
 def _module(statements: list[ast.stmt]) -> ast.Module:

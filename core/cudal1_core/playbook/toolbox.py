@@ -31,7 +31,10 @@ ALGEBRA = GraphTechnique(
     (redundant.RULE, linear_sum.RULE, window_mean.RULE, diagonal.RULE, pooling.RULE, scalars.RULE),
 )
 SPELLING = GraphTechnique(
-    "library operations", "spelling", 95, (recurrence.RULE, attention.RULE, norms.RULE, activations.RULE, exponentials.RULE)
+    "library operations",
+    "spelling",
+    95,
+    (recurrence.RULE, attention.RULE, norms.RULE, activations.RULE, exponentials.RULE),
 )
 
 TECHNIQUES: tuple[Technique, ...] = (

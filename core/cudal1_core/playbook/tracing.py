@@ -1,8 +1,11 @@
 """Records what a `forward` does as a torch.fx graph, with shapes and with the source of every step.
 
-The forward runs on fake tensors under a TorchFunctionMode, so Python control flow over shapes and attributes just
-runs. Sizes are integers that remember where they came from (`TracedInt`), so a graph is not tied to a batch size.
-Node meta: `op` (one name for functions, methods and operators alike), `val` (fake result), `origin` (ast.expr that
+The forward runs on fake tensors under a TorchFunctionMode, so Python control flow over shapes and
+attributes just
+runs. Sizes are integers that remember where they came from (`TracedInt`), so a graph is not tied to a
+batch size.
+Node meta: `op` (one name for functions, methods and operators alike), `val` (fake result), `origin`
+(ast.expr that
 made it), `spelling` (how it was written).
 """
 
@@ -134,6 +137,7 @@ class Tracer(TorchFunctionMode):
         self.call, self.source, self.inline = call, source, inline
         self.graph = fx.Graph()
         self.nodes: dict[int, fx.Node] = {}
+        self.inside = False  # a submodule that is one step is running
         self.alive: list[Any] = []  # ids stay unique while their objects live
         self.items: dict[int, tuple[fx.Node, int]] = {}
         self.sizes: dict[tuple[fx.Node, int], TracedInt] = {}
@@ -167,15 +171,16 @@ class Tracer(TorchFunctionMode):
                 node = self.graph.placeholder(name)
                 node.meta.update(op="placeholder", val=value)
                 # a fresh object for every argument, so that one tensor given twice stays two values
-                value = value.view_as(value) if id(value) in self.nodes or id(value) in self.weights else value
-                self._remember(value, node)
+                twice = id(value) in self.nodes or id(value) in self.weights
+                values.append(self._remember(value.view_as(value) if twice else value, node))
             elif type(value) is int:
                 node = self.graph.placeholder(name)
                 node.meta["op"] = "placeholder"
-                value = TracedInt.make(value, node)
+                values.append(TracedInt.make(value, node))
             elif value is not None or sig.parameters[name].default is not None:
                 raise Untraceable(f"argument {name} is not a tensor")
-            values.append(value)
+            else:
+                values.append(value)
         return values
 
     def _remember(self, value: Any, node: fx.Node) -> Any:
@@ -268,20 +273,26 @@ class Tracer(TorchFunctionMode):
             self._to_node(tuple(args)),
             self._to_node(dict(kwargs)),
         )
-        node.meta.update(op=op, val=result, origin=origin, scope=(frame.f_globals, frame.f_locals.get("self")))
+        node.meta.update(
+            op=op, val=result, origin=origin, scope=(frame.f_globals, frame.f_locals.get("self"))
+        )
         node.meta["locals"] = frozenset(frame.f_code.co_varnames)
         node.meta["stmt"] = self.source.statements.get(origin) if origin is not None else None
         self._remember(result, node)
         return node
 
     def _module_call(self, original: Callable[..., Any], module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if self.inline(module):
+        if self.inside or self.inline(module):
             return original(module, *args, **kwargs)
         path = self.paths.get(id(module))
         if path is None:
             raise Untraceable("a module made inside forward")
-        with torch._C.DisableTorchFunction():
-            result = original(module, *args, **kwargs)
+        self.inside = True
+        try:
+            with torch._C.DisableTorchFunction():
+                result = original(module, *args, **kwargs)
+        finally:
+            self.inside = False
         node = self._record("module", None, args, kwargs, result, module=path)
         node.meta.update(module=module, inplace=bool(getattr(module, "inplace", False)), keep=True)
         return result
@@ -297,13 +308,53 @@ def _size_name(statement: ast.stmt | None, origin: ast.expr | None, index: int) 
     return target.id if isinstance(target, ast.Name) else None
 
 
-_PLAIN = (int, float, bool, complex, str, torch.dtype, torch.device, torch.memory_format, torch.layout, type(...))
+_PLAIN = (
+    int,
+    float,
+    bool,
+    complex,
+    str,
+    torch.dtype,
+    torch.device,
+    torch.memory_format,
+    torch.layout,
+    type(...),
+)
 
 
-_MAY_ALIAS = {"view", "reshape", "getitem", "transpose", "permute", "T", "t", "mT", "contiguous", "expand", "to"}
-_MAY_ALIAS |= {"squeeze", "unsqueeze", "flatten", "unbind", "chunk", "split", "narrow", "select", "float", "detach"}
+_MAY_ALIAS = {
+    "view",
+    "reshape",
+    "getitem",
+    "transpose",
+    "permute",
+    "T",
+    "t",
+    "mT",
+    "contiguous",
+    "expand",
+    "to",
+}
+_MAY_ALIAS |= {
+    "squeeze",
+    "unsqueeze",
+    "flatten",
+    "unbind",
+    "chunk",
+    "split",
+    "narrow",
+    "select",
+    "float",
+    "detach",
+}
 _MAY_ALIAS |= {"view_as", "expand_as", "unflatten", "diagonal", "movedim", "type", "dropout"}
-_FRESH_MODULES = (nn.Linear, nn.modules.conv._ConvNd, nn.modules.batchnorm._NormBase, nn.GroupNorm, nn.LayerNorm)
+_FRESH_MODULES = (
+    nn.Linear,
+    nn.modules.conv._ConvNd,
+    nn.modules.batchnorm._NormBase,
+    nn.GroupNorm,
+    nn.LayerNorm,
+)
 
 
 def _harmless(node: fx.Node) -> bool:

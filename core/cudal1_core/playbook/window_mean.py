@@ -9,8 +9,18 @@ from typing import Any
 import torch
 from torch import fx
 
-from cudal1_core.playbook.graphs import Editor, argument, dims, is_float32, is_op, module_of, number, operands, shape
-from cudal1_core.playbook.graphs import single_use
+from cudal1_core.playbook.graphs import (
+    Editor,
+    argument,
+    dims,
+    is_float32,
+    is_op,
+    module_of,
+    number,
+    operands,
+    shape,
+    single_use,
+)
 from cudal1_core.playbook.layers import TRANSPOSED
 from cudal1_core.playbook.rules import Rule
 from cudal1_core.playbook.technique import Finding
@@ -67,8 +77,10 @@ def _build(
 RULE = Rule(
     change,
     Finding(
-        "A transposed convolution fills a large output that is only ever seen through its sum over all positions.",
-        "Every input value meets every tap of the kernel exactly once, so the sum over positions is the sum of the input "
+        "A transposed convolution fills a large output that is only ever seen through its sum over all "
+        "positions.",
+        "Every input value meets every tap of the kernel exactly once, so the sum over positions is the "
+        "sum of the input "
         "times the sum of the kernel: a small matrix product, plus the bias.",
     ),
 )
