@@ -25,6 +25,7 @@ from cudal1_tui.widgets.text_pane import TextPane
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.events import Resize
     from textual.timer import Timer
 
     from cudal1_tui.decisions import Note
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cudal1_tui.view import Direction, View
 
 PaneView = Literal["code", "diff", "evidence"]
+COLUMNS = 100  # from this width on there are two columns
 FRAMES = 30  # a second, while text streams
 ZOOM = "-zoomed"
 
@@ -40,7 +42,7 @@ class WorkbenchScreen(Screen[None]):
     """Everything is drawn from `session.view`; nothing else is remembered but what a person looks at."""
 
     AUTO_FOCUS = "#candidates"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (100, "-columns")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (COLUMNS, "-columns")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-low"), (20, "-short"), (30, "-medium"), (40, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar = [
         Binding(",".join(action.keys), action.call, action.description, id=action.id, tooltip=action.tooltip)
@@ -75,7 +77,13 @@ class WorkbenchScreen(Screen[None]):
         self.draw()
         self.call_after_refresh(self.pump.start)  # the first paint comes before the run starts anything
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
+        """Panes stand in the order they are read and tabbed through, which differs with the layout."""
+        body, code, candidates = (self.query_one(name) for name in ("#body", "#code", "#candidates"))
+        if event.size.width < COLUMNS:
+            body.move_child(code, after=candidates)
+        else:
+            body.move_child(code, before=candidates)
         self._drawn = None
         self.call_after_refresh(self.draw)
 

@@ -65,7 +65,9 @@ def facts(view: View, name: str, width: int) -> Content:
         else:
             later = later.append(time)
     weights = f"{words.count_text(task.parameters)} weights, {task.dtype}, {one_line(task.device)}"
-    last = Content.assemble(*([later[2:], "  "] if later else []), (weights, "$muted"))
+    last = Content.styled(weights, "$muted")
+    if later:
+        last = Content.assemble(later[2:], "  ", last)
     lines = [first, Content.styled(one_line(shapes), "$muted"), last]
     lines += [
         Content.assemble((f"! {label}", "$warning"), (f"  {words.LABELS.get(label, '')}", "$muted"))

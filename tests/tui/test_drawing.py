@@ -90,6 +90,9 @@ async def test_every_size_is_drawn_whole(opened: Opened, size: Size) -> None:
         else:
             assert "import triton" in desk.seen
             assert lines[-1].startswith(" a accept")
+            code = next(n for n, line in enumerate(lines) if "import triton" in line)
+            heading = next(n for n, line in enumerate(lines) if "speedup" in line)
+            assert (heading < code) == (size[0] < 100)  # stacked: the list, then the code
             assert "q quit" in lines[-1]
 
 
