@@ -171,7 +171,8 @@ class Progress:
     def _last_word(self, out: Path | None) -> str:
         best, reference = self._run.best, self._run.reference
         if not self._run.judged:
-            return f"{reference.name}: no candidate was written; nothing is left to try."
+            why = "; nothing is left to try" if self._run.ended == "done" else ""
+            return f"{reference.name}: no candidate was judged{why}."
         if best is None:
             return f"Nothing was accepted that could take the place of {reference.name}; nothing was written."
         id, speedup = best.candidate.id, best.verdict.speedup or 0.0

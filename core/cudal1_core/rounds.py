@@ -111,7 +111,7 @@ class Run:
         self._round = 0
         self._written = 0  # candidates so far
         self._verdicts: dict[str, Verdict] = {}  # by source hash
-        self._ended: Reason | None = None
+        self.ended: Reason | None = None  # why the rounds ended; None while they are played
         self._driver: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -143,7 +143,7 @@ class Run:
 
     def extend(self, rounds: int) -> None:
         """More rounds, also after the last one was done. A spent budget is lifted. Raises UsageError."""
-        if self._ended in ("stopped", "failed"):
+        if self.ended in ("stopped", "failed"):
             raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
         self._planned = max(self._planned, self._round) + rounds
         self._extended.set()
@@ -189,7 +189,7 @@ class Run:
                     break
                 await self._extended.wait()
                 self._extended.clear()
-                self._ended = None
+                self.ended = None
         except Exception as error:
             self._fail(error)
         if not self.options.keep_open:
@@ -347,7 +347,7 @@ class Run:
             self._emit(trouble)
 
     def _finish(self, reason: Reason) -> None:
-        self._ended = reason
+        self.ended = reason
         best = self.best
         self._emit(
             RunFinished(
@@ -392,7 +392,7 @@ class Run:
         for task in done:
             if not task.cancelled():
                 task.exception()  # looked at, so that asyncio does not complain; a child that is gone is gone
-        if self._ended is None and self._driver is not None:
+        if self.ended is None and self._driver is not None:
             self._finish("stopped")
         if not self.options.keep_open:
             self._queue.put_nowait(None)

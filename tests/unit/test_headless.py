@@ -171,7 +171,7 @@ def test_people_are_told_when_nothing_is_faster_or_nothing_is_there(bench: Bench
     bench.referee.verdicts = {"a": Verdict("rejected", "crashed", "x")}
     assert "Nothing was accepted" in shown(bench, open_run(bench, whole("a")))[1]
     bench.folder = bench.folder.__class__("third", None)
-    assert "no candidate was written" in shown(bench, open_run(bench))[1]
+    assert "no candidate was judged; nothing is left to try" in shown(bench, open_run(bench))[1]
 
 
 def test_trouble_is_told_with_its_next_step(bench: Bench) -> None:
