@@ -102,7 +102,7 @@ def _allocation_properties(index: int) -> Any:
 
 
 def _index(device: str) -> int:
-    torch.cuda.init()
+    torch.cuda.init()  # type: ignore[no-untyped-call]
     index = torch.device(device).index
     return torch.cuda.current_device() if index is None else index
 

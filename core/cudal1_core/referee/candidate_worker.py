@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from cudal1_core.referee import arena as arenas
 from cudal1_core.referee import flags, loading, win
 from cudal1_core.referee.channel import Channel, ChannelClosedError
-from cudal1_core.referee.layout import Slots, Tree, form_of
+from cudal1_core.referee.layout import Slots, Tree, form_of, leaves_of
 
 ERROR_LIMIT = 4000  # characters of an error that are passed on
 
@@ -110,12 +109,16 @@ class Runner:
         return {"built": [[name, str(value.dtype), list(value.shape)] for name, value in state.items()]}
 
     def attach(
-        self, inputs: Slots, tree: Tree, outputs: Slots, state: Slots, state_names: list[str], sizes: list[int]
+        self,
+        inputs: Slots,
+        tree: Tree,
+        outputs: Slots,
+        state: Slots,
+        state_names: list[str],
+        sizes: list[int],
     ) -> dict[str, Any]:
         """Maps the three arenas whose descriptors came with the message."""
-        shared = [
-            arenas.attach(self.device, size, fd) for size, fd in zip(sizes, self.channel.take_fds(), strict=True)
-        ]
+        shared = [arenas.attach(self.device, size, fd) for size, fd in zip(sizes, self.channel.take_fds(), strict=True)]
         self.tree = tree
         self.inputs = [inputs.views(shared[0], index) for index in range(inputs.count)]
         self.arguments = [tree.build(tensors) for tensors in self.inputs]
@@ -164,7 +167,7 @@ class Runner:
                     made = []
                     for slot in steps:
                         if delay:
-                            torch.cuda._sleep(20_000_000)
+                            torch.cuda._sleep(20_000_000)  # type: ignore[no-untyped-call]
                         if seeds is not None:
                             torch.manual_seed(seeds[slot])
                         args, kwargs = self._arguments(slot, scalars)
@@ -200,7 +203,7 @@ class Runner:
 
     def _copy_out(self, slot: int, value: Any) -> list[Any]:
         form = form_of(value)
-        tensors = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
             for target, tensor in zip(self.outputs[slot], tensors, strict=False):
                 if tensor.dtype == target.dtype and tensor.shape == target.shape and tensor.device == target.device:
@@ -216,5 +219,3 @@ class Runner:
     def _synchronize(self) -> None:
         if self.device != "cpu":
             torch.cuda.synchronize()
-
-

@@ -52,7 +52,9 @@ class Comparison:
         except (TypeError, ValueError) as error:
             raise FaultError("dishonest", "an output's form has no proper form itself") from error
         if structure != want_structure or len(leaves) != len(want_leaves):
-            raise FaultError("wrong_form", f"output is {_form_text(got)}, the reference gives {_form_text(self.q.form)}")
+            raise FaultError(
+                "wrong_form", f"output is {_form_text(got)}, the reference gives {_form_text(self.q.form)}"
+            )
         for number, (one, two) in enumerate(zip(leaves, want_leaves, strict=True)):
             if one[0] != two[0] or (one[0] != "value" and one != two) or (one[0] == "value" and one[1] != two[1]):
                 place = f"output {number}" if len(leaves) > 1 else "the output"
@@ -112,10 +114,13 @@ class Comparison:
                 bits = compare.MANTISSA[value.dtype][0]
                 close = compare.distance(got[name], value).rms <= 2.0 ** -(bits - 8) * compare.scale_of(value)
             if not close:
-                raise FaultError("wrong_result", f"the buffer {name} is not what the reference leaves after the same calls")
+                raise FaultError(
+                    "wrong_result", f"the buffer {name} is not what the reference leaves after the same calls"
+                )
 
     def detail(self) -> str:
-        return f"{self.sets} calls, worst error {self.worst_relative:.1e} of the output's scale, {self.worst:.0%} of what is allowed"
+        error = f"worst error {self.worst_relative:.1e} of the output's scale"
+        return f"{self.sets} calls, {error}, {self.worst:.0%} of what is allowed"
 
     def _in_doubt(
         self,
@@ -136,7 +141,7 @@ class Comparison:
         return better, bound.excess(better, scale)
 
     def _alternatives(self, index: int, draw: Draw, seed: int | None) -> list[torch.Tensor]:
-        runs = [self.q.truth.jittered(draw, seed) for _ in range(JITTERS)]
+        runs = [self.q.truth.jittered(draw, seed, bits) for bits in JITTERS]
         return [[leaf for leaf in run if isinstance(leaf, torch.Tensor)][index] for run in runs]
 
     def _discrete(self, index: int, got: torch.Tensor, want: torch.Tensor, draw: Draw, seed: int | None) -> None:
@@ -147,7 +152,8 @@ class Comparison:
         wrong = int((~right).sum())
         if wrong:
             raise FaultError(
-                "wrong_result", f"output {index}: {wrong} of {got.numel()} elements differ, and not by a near-tie"
+                "wrong_result",
+                f"output {index}: {wrong} of {got.numel()} elements differ, and not by a near-tie",
             )
         self.near_ties += int((got != want).sum())
 
@@ -194,7 +200,9 @@ class Comparison:
         place = f"output {index}" if len(self.q.outputs) > 1 else "the output"
         if not math.isfinite(found.rms):
             wrong = int((~((got == want) | (got.isfinite() & want.isfinite()) | (got.isnan() & want.isnan()))).sum())
-            raise FaultError("wrong_result", f"{place}: {wrong} elements are NaN or infinite where the reference's are not")
+            raise FaultError(
+                "wrong_result", f"{place}: {wrong} elements are NaN or infinite where the reference's are not"
+            )
         relative = found.rms / scale if scale else math.inf
         text = (
             f"{place}: error {relative:.1e} of its scale, {share:.1f} times what is allowed"
@@ -270,7 +278,12 @@ class Checker:
         )
         options.pop("delay", None)
         want = self.reference.run(
-            slots, self.comparison.writer(self.reference, draws), one_by_one=True, seeds=seeds, scalars=scalars, **options
+            slots,
+            self.comparison.writer(self.reference, draws),
+            one_by_one=True,
+            seeds=seeds,
+            scalars=scalars,
+            **options,
         )
         for slot, mine, theirs in zip(slots, got, want, strict=True):
             self.comparison.forms(mine.forms[0])

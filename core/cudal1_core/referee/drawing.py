@@ -58,7 +58,7 @@ class InputSource:
         try:
             import numpy
 
-            numpy.random.seed(seed % (1 << 32))  # noqa: NPY002
+            numpy.random.seed(seed % (1 << 32))
         except ImportError:
             pass
         with torch.no_grad():
@@ -94,10 +94,7 @@ class InputSource:
         leaf = self.tree.tensors[index]
         spans = [span_of(tensor, leaf) for tensor in draws]
         size = leaf.span
-        if mode == "row":
-            stretch = max(1, leaf.shape[-1])
-        else:
-            stretch = STRETCH
+        stretch = max(1, leaf.shape[-1]) if mode == "row" else STRETCH
         count = -(-size // stretch)
         chosen = torch.randint(len(draws), (count, 1), generator=self.generator, device=self.device)
         mixed = torch.empty(count * stretch, dtype=leaf.dtype, device=self.device)

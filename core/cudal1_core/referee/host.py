@@ -259,7 +259,9 @@ class Referee:
         except (EOFError, TimeoutError) as error:
             words = (self.log_dir / "zygote.log").read_text(errors="replace").strip()[-800:]
             raise RefereeError(
-                "the referee's processes do not start", words, "Run `cudal1-tui doctor` to see whether torch works."
+                "the referee's processes do not start",
+                words,
+                "Run `cudal1-tui doctor` to see whether torch works.",
             ) from error
 
     def _spec(self, name: str, role: str, *, walls: Walls, files: dict[str, bytes] | None = None) -> Spec:
@@ -382,7 +384,10 @@ def _look(path: Path) -> None:
         raise UnjudgeableError("bad_reference", f"{path}: there is no such file", "", "Check the path.")
     if path.is_dir():
         raise UnjudgeableError(
-            "bad_reference", f"{path} is a folder", "", "Name one Python file that holds class Model and get_inputs()."
+            "bad_reference",
+            f"{path} is a folder",
+            "",
+            "Name one Python file that holds class Model and get_inputs().",
         )
 
 
@@ -410,7 +415,11 @@ def _explain_crash(result: dict[str, Any], process: Process) -> dict[str, Any]:
     """Puts what the supervisor saw into a verdict on a process that ended."""
     if process.over_memory:
         limit = process.over_memory / 2**30
-        return {**result, "category": "out_of_memory", "reason": f"it used more than {limit:.1f} GiB and was ended"}
+        return {
+            **result,
+            "category": "out_of_memory",
+            "reason": f"it used more than {limit:.1f} GiB and was ended",
+        }
     if "process ended" not in (result.get("reason") or ""):
         return result
     words = process.last_words().splitlines()

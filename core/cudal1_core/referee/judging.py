@@ -46,7 +46,12 @@ class Judging:
             return {**self._judge(), **self._evidence()}
         except FaultError as fault:
             self._note(self.doing, False, fault.reason)
-            return {"verdict": "rejected", "category": fault.category, "reason": fault.reason, **self._evidence()}
+            return {
+                "verdict": "rejected",
+                "category": fault.category,
+                "reason": fault.reason,
+                **self._evidence(),
+            }
 
     def _judge(self) -> dict[str, Any]:
         self.labels |= set(self.q.labels)
@@ -120,6 +125,10 @@ class Judging:
             self.doing = "outputs stay"
             checker.outputs_stay(0, draws)
             self._note(self.doing, True, "earlier outputs are unchanged after later calls")
+        self.doing = "same tensors, other values"
+        for draw in (fresh, source.nudged(fresh), source.fresh()):
+            checker.one_by_one(0, [draw])
+        self._note(self.doing, True, "three calls in a row on the same tensor objects with new content")
         if checker.drop_in and len(self.q.states) > 1:
             self._other_weights(checker)
         if self.q.device != "cpu":
@@ -145,7 +154,9 @@ class Judging:
                 checker.one_by_one(state, draws)
             except FaultError as fault:
                 if fault.category == "wrong_result":
-                    raise FaultError("weights_baked_in", f"right with the weights as built only: {fault.reason}") from fault
+                    raise FaultError(
+                        "weights_baked_in", f"right with the weights as built only: {fault.reason}"
+                    ) from fault
                 raise
         calls = checker.comparison.sets - before
         self._note(self.doing, True, f"{calls} calls with {len(self.q.states) - 1} sets of changed weights")

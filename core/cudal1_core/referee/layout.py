@@ -5,6 +5,7 @@ A tree is flattened by torch.utils._pytree; its leaves are tensors, Python scala
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,13 +128,27 @@ def span_of(tensor: torch.Tensor, leaf: Leaf) -> torch.Tensor:
     return tensor.as_strided((leaf.span,), (1,), tensor.storage_offset())
 
 
+def canonical(value: Any) -> Any:
+    """The same tree with the keys of its dicts in sorted order, since a dict's order is no part of its form."""
+    if type(value) is dict or isinstance(value, OrderedDict):
+        return {key: canonical(value[key]) for key in sorted(value, key=str)}
+    if type(value) in (list, tuple):
+        return type(value)(map(canonical, value))
+    return value
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """Leaves of an output, in the order that forms and slots use."""
+    return pytree.tree_leaves(canonical(value))
+
+
 def form_of(value: Any) -> list[Any]:
     """A claim about the form of an output: JSON-able, one entry a leaf, then the structure.
 
     Tensors: ["tensor", dtype, shape, device type]; scalars: ["value", type, repr]; anything else:
     ["object", type name]. A subclass of Tensor is an object: its values may not exist yet.
     """
-    leaves, spec = pytree.tree_flatten(value)
+    leaves, spec = pytree.tree_flatten(canonical(value))
     return [[_leaf_form(leaf) for leaf in leaves[:4096]], _structure(spec)]
 
 

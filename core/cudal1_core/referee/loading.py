@@ -19,7 +19,8 @@ def load_file(path: Path, name: str, *, with_folder: bool) -> types.ModuleType:
     """Runs the file as a module. `with_folder` puts its folder on sys.path, as `python file.py` does."""
     package = None
     if with_folder:
-        root, parts = path.parent, []
+        root = path.parent
+        parts: list[str] = []
         while (root / "__init__.py").is_file():
             parts.insert(0, root.name)
             root = root.parent

@@ -67,7 +67,7 @@ class PairTimer:
         self.random = random.Random(secrets.randbits(64))
 
     def measure(self) -> Speed:
-        reference, candidate = self.checker.reference, self.checker.candidate
+        reference = self.checker.reference
         count = self._block_length()
         self.checker.attach(count)
         states = len(self.q.states) if self.checker.drop_in else 1
@@ -110,7 +110,9 @@ class PairTimer:
         detail = f"{best.pairs} pairs of blocks"
         delivered = estimate(self.samples.delivered)
         if delivered.speedup < best.speedup * (1 - max(0.03, best.width + delivered.width)):
-            detail += f"; the outputs arrived later than was said, so the time of arrival counts ({best.speedup:.2f}x before)"
+            detail += (
+                f"; the outputs arrived later than was said, so the time of arrival counts ({best.speedup:.2f}x before)"
+            )
             best = delivered
         if len(self.samples.single) >= 2:
             single = estimate(self.samples.single)

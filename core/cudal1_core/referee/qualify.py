@@ -18,7 +18,7 @@ from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import compare, flags, loading
 from cudal1_core.referee.compare import Bound
 from cudal1_core.referee.drawing import Draw, InputSource
-from cudal1_core.referee.layout import Leaf, Tree, describe, form_of, leaf_of
+from cudal1_core.referee.layout import Leaf, Tree, canonical, describe, form_of, leaf_of
 from cudal1_core.referee.truth import FAR, Truth
 from cudal1_core.referee.weights import perturb
 from cudal1_core.verdict import Check
@@ -77,14 +77,18 @@ def examine(q: Qualified) -> None:
     _determinism(q, draw)
     q.bounds = [_calibrate(q, state) for state in q.states]
     q.checks.append(
-        Check("float64 truth", not q.truth.why_not, q.truth.why_not or "the reference runs in float64 and agrees with itself")
+        Check(
+            "float64 truth",
+            not q.truth.why_not,
+            q.truth.why_not or "the reference runs in float64 and agrees with itself",
+        )
     )
     _impostors(q)
 
 
 def output_form(value: Any, path: Path) -> tuple[list[Any], Tree, tuple[Leaf, ...]]:
     """Form, tree and tensor layout of the reference's output; raises where it cannot be compared."""
-    tree, tensors = describe(value, contiguous=True)
+    tree, tensors = describe(canonical(value), contiguous=True)
     for leaf in tree.leaves:
         if not isinstance(leaf, Leaf) and not isinstance(leaf, SCALAR_OUTPUTS):
             raise UnjudgeableError(

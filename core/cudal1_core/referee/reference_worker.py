@@ -145,7 +145,10 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         module = loading.load_file(path, path.stem, with_folder=True)
     except SyntaxError as error:
         raise UnjudgeableError(
-            "bad_reference", loading.error_line(error, str(path)), "The reference is not valid Python.", "Fix that line."
+            "bad_reference",
+            loading.error_line(error, str(path)),
+            "The reference is not valid Python.",
+            "Fix that line.",
         ) from error
     except ImportError as error:
         raise UnjudgeableError(
@@ -156,7 +159,10 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         ) from error
     except BaseException as error:
         raise UnjudgeableError(
-            "reference_failed", loading.error_line(error, str(path)), "Running the file raised.", "Run it by itself first."
+            "reference_failed",
+            loading.error_line(error, str(path)),
+            "Running the file raised.",
+            "Run it by itself first.",
         ) from error
     model_class = loading.find_model(module, wanted, path)
     get_inputs, get_init_inputs = loading.input_functions(module, path)
@@ -182,7 +188,10 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         inputs = InputSource(get_inputs, device)
     except Exception as error:
         raise UnjudgeableError(
-            "reference_failed", loading.error_line(error, str(path)), "get_inputs() raised.", "Call it by itself first."
+            "reference_failed",
+            loading.error_line(error, str(path)),
+            "get_inputs() raised.",
+            "Call it by itself first.",
         ) from error
     draw = inputs.pool[0]
     value = qualify.call(model, draw, path)
@@ -231,7 +240,10 @@ def _text(path: Path) -> str:
             return file.read()
     except (SyntaxError, UnicodeDecodeError) as error:
         raise UnjudgeableError(
-            "bad_reference", f"{path}: {error}", "The file is not text that Python can read.", "Save it as UTF-8."
+            "bad_reference",
+            f"{path}: {error}",
+            "The file is not text that Python can read.",
+            "Save it as UTF-8.",
         ) from error
     except OSError as error:
         raise UnjudgeableError("bad_reference", f"{path}: {error.strerror}", "", "Check the path.") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
 from cudal1_core.referee.sandbox import COMMAND
 from cudal1_core.verdict import REJECTED_CATEGORIES
 
+SAMPLE = 32  # words of each output read before the clock stops
 GRACE_SECONDS = 10.0  # added to a limit for what is not the candidate's own work
 
 
@@ -52,7 +54,8 @@ class Runner:
         self.state: Slots = lay_out((), 0)
         self.state_names: list[str] = []
         self.arenas: list[Arena] = []
-        self.forms: list[Any] = []
+        self.random = torch.Generator()
+        self.random.manual_seed(secrets.randbits(62))
 
     def freeze(self) -> None:
         try:
@@ -146,23 +149,24 @@ class Runner:
         seeds: list[int] | None = None,
         scalars: dict[int, list[Any]] | None = None,
         timeout: float | None = None,
-        after: Callable[[int], None] | None = None,
         **options: bool,
     ) -> list[Block]:
         """Calls on the given slots, whose inputs `write` lays down while the runner is frozen.
 
         The clock starts with the inputs in place and the runner still frozen, and stops when the outputs are in
-        the arena. One block for all slots, or one a slot. `after(slot)` runs with the runner frozen again.
+        the arena. One block for all slots, or one a slot. A secret sample of the outputs is taken before the clock
+        stops, and must still be there once the runner is frozen, so that saying "done" early gains nothing.
         """
         limit = timeout or self.call_timeout
         self.thaw()
         self._send({"do": "run", "slots": list(slots), "seeds": seeds, "one_by_one": one_by_one, **options})
         self._claim(limit + GRACE_SECONDS, "run")
         blocks = []
+        self.freeze()
         for steps in [[slot] for slot in slots] if one_by_one else [list(slots)]:
-            self.freeze()
             for slot in steps:
                 write(slot)
+            places = self._secret_places(steps)
             self._synchronize()
             start = time.perf_counter_ns()
             self.thaw()
@@ -173,16 +177,15 @@ class Runner:
                 self._claim(budget, "run")
                 called = time.perf_counter_ns()
             answer = self._claim(budget, "run")
+            sample = self._sample(places)
             end = time.perf_counter_ns()
             forms = answer.get("forms")
             if not isinstance(forms, list) or len(forms) != len(steps):
                 raise FaultError("dishonest", "an answer to a call has no proper form")
             blocks.append(Block(len(steps), ((called or end) - start) / 1e9, (end - start) / 1e9, forms))
-            if after is not None:
-                self.freeze()
-                for slot in steps:
-                    after(slot)
-        self.freeze()
+            self.freeze()
+            if not torch.equal(sample, self._sample(places)):
+                raise FaultError("dishonest", "outputs were still being written after they were said to be complete")
         return blocks
 
     def copy_again(self) -> None:
@@ -190,6 +193,22 @@ class Runner:
 
     def observe(self, slot: int, seed: int | None) -> dict[str, Any]:
         return self.ask({"do": "observe", "slot": slot, "seed": seed}, self.call_timeout + GRACE_SECONDS)
+
+    def _secret_places(self, slots: Sequence[int]) -> torch.Tensor:
+        """Random positions in the outputs of these slots, counted in words of 4 bytes."""
+        starts, sizes = [], []
+        for slot in slots:
+            for offset, leaf in zip(self.outputs.offsets, self.outputs.leaves, strict=True):
+                starts.append((slot * self.outputs.stride + offset) // 4)
+                sizes.append(max(1, -(-leaf.nbytes // 4)))
+        where = torch.rand(len(starts), SAMPLE, dtype=torch.float64, generator=self.random)
+        places = torch.tensor(starts).unsqueeze(1) + (where * torch.tensor(sizes).unsqueeze(1)).long()
+        return places.flatten().to(self.device)
+
+    def _sample(self, places: torch.Tensor) -> torch.Tensor:
+        found = self.arenas[1].data.view(torch.int32)[places]
+        self._synchronize()
+        return found
 
     def _send(self, message: Any, fds: list[int] | None = None) -> None:
         try:

@@ -156,7 +156,13 @@ def _prepare_files(spec: Spec, layers: list[str]) -> list[str]:
     if "mount namespace" in layers:
         with contextlib.suppress(OSError):
             linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
-            linux.mount("tmpfs", spec.folder, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, f"size={TMPFS_BYTES},mode=700")
+            linux.mount(
+                "tmpfs",
+                spec.folder,
+                "tmpfs",
+                linux.MS_NOSUID | linux.MS_NODEV,
+                f"size={TMPFS_BYTES},mode=700",
+            )
             done.append("private temporary files")
         if "pid namespace" in layers:
             with contextlib.suppress(OSError):
@@ -254,9 +260,10 @@ class Supervisor:
             readable, _, _ = select.select(sources, [], [], WATCH_SECONDS)
             if self.output in readable:
                 self._drain()
-            if self.report in readable or (self.control in readable and not self._obey()):
-                break
             if self._worker_gone():
+                break
+            if self.report in readable or (self.control in readable and not self._obey()):
+                self._last_look()
                 break
             if self.spec.memory_limit and time.monotonic() >= next_watch:
                 next_watch = time.monotonic() + WATCH_SECONDS
@@ -268,6 +275,13 @@ class Supervisor:
             os.set_blocking(self.output, False)
             with contextlib.suppress(OSError):
                 self._drain()
+
+    def _last_look(self) -> None:
+        """The sockets can close a moment before a dying worker can be reaped."""
+        for _ in range(10):
+            if self._worker_gone():
+                return
+            time.sleep(0.005)
 
     def _worker_gone(self) -> bool:
         while True:

@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from cudal1_core.referee import compare
 from cudal1_core.referee.drawing import Draw
+from cudal1_core.referee.layout import leaves_of
 
-JITTERS = 8  # runs on inputs changed in their last bits, which show what near-ties can turn into
+# last bits by which inputs are changed, a run each, to see what near-ties can turn into: sums of many terms
+# average a change away, so it must grow to show what their own rounding does
+JITTERS = (2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7)
 FAR = 0.05  # a float64 run further than this from the reference, relative to scale, is another function
 
 
@@ -71,8 +73,8 @@ class Truth:
                 return self._run(self.wide, draw, seed, lambda t: _wide(cheapen(t)), cheapen)
         return self._run(self.model, draw, seed, cheapen, cheapen)
 
-    def jittered(self, draw: Draw, seed: int | None) -> list[Any]:
-        """Leaves where every input was changed by about its last bit."""
+    def jittered(self, draw: Draw, seed: int | None, last_bits: int = 2) -> list[Any]:
+        """Leaves where every input was changed at random within its `last_bits` last bits."""
 
         def jitter(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
@@ -80,8 +82,7 @@ class Truth:
                 return _wide(tensor) if self.wide is not None else tensor
             noise = torch.empty(tensor.shape, device=tensor.device, dtype=torch.float32)
             noise.uniform_(-1, 1, generator=self.generator)
-            # a few last bits: sums taken in another order move about that far
-            moved = tensor.double() * (1 + noise.double() * 2.0 ** -(bits[0] - 2))
+            moved = tensor.double() * (1 + noise.double() * 2.0 ** -(bits[0] - last_bits))
             return moved if self.wide is not None else moved.to(tensor.dtype)
 
         if self.wide is not None:
@@ -93,13 +94,11 @@ class Truth:
         if self.state and isinstance(model, torch.nn.Module):
             state = {k: weights(v) for k, v in self.state.items()} if weights else self.state
             model.load_state_dict(state, strict=False)
-        args, kwargs = draw.tree.build(
-            [convert(t.clone(memory_format=torch.preserve_format)) for t in draw.tensors]
-        )
+        args, kwargs = draw.tree.build([convert(t.clone(memory_format=torch.preserve_format)) for t in draw.tensors])
         if seed is not None:
             torch.manual_seed(seed)
         with torch.no_grad():
-            return pytree.tree_leaves(model(*args, **kwargs))
+            return leaves_of(model(*args, **kwargs))
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

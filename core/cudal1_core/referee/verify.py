@@ -13,7 +13,10 @@ from cudal1_core.verdict import Check, Verdict
 
 
 async def verify(
-    reference: Path, candidate: Path, options: JudgeOptions, emit: Callable[[Event], None] = lambda event: None
+    reference: Path,
+    candidate: Path,
+    options: JudgeOptions,
+    emit: Callable[[Event], None] = lambda event: None,
 ) -> Verdict:
     """Judges the file `candidate` against the file `reference`. Raises RefereeError; all else is a verdict."""
     try:

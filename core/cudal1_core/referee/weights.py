@@ -6,6 +6,8 @@ they are often masks or constants; what is positive throughout (variances, scale
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 SPREAD = 0.2  # standard deviation of the change, on a log scale
@@ -16,7 +18,7 @@ def perturb(
 ) -> dict[str, torch.Tensor]:
     """A copy of `state` with changed values; tensors that share memory change together."""
     changed: dict[str, torch.Tensor] = {}
-    seen: dict[tuple[int, int, tuple[int, ...], tuple[int, ...]], torch.Tensor] = {}
+    seen: dict[tuple[Any, ...], torch.Tensor] = {}
     for name, value in state.items():
         place = (value.data_ptr(), value.storage_offset(), tuple(value.shape), tuple(value.stride()))
         if value.numel() and place in seen:

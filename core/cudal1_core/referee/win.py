@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+# parts of the names of kernels that torch and its libraries bring
 _LIBRARY_KERNELS = (
-    "at::", "at_cuda_detail", "void at", "cutlass", "cublas", "cudnn", "gemm", "gemv", "sm80_", "sm90_", "sm100_", "ampere_",
-    "volta_", "turing_", "nvjet", "splitK", "flash_fwd", "fmha", "pytorch_flash", "Memcpy", "Memset", "cub::", "thrust",
-    "dot_kernel", "reduce_1Block", "implicit_convolve", "winograd", "xmma", "void cask", "nchwToNhwc", "nhwcToNchw",
-    "RNN", "elemWise", "LSTM", "GRU", "persist", "bn_fw", "softmax_warp", "cunn_", "vectorized_", "CatArray", "conv2d_grouped",
+    "at::", "at_cuda_detail", "cutlass", "cublas", "cudnn", "gemm", "gemv", "sm80_", "sm90_", "sm100_", "ampere_", "volta_",
+    "turing_", "nvjet", "splitK", "flash_fwd", "fmha", "pytorch_flash", "Memcpy", "Memset", "cub::", "thrust", "dot_kernel",
+    "reduce_1Block", "implicit_convolve", "winograd", "xmma", "void cask", "nchwToNhwc", "nhwcToNchw", "RNN", "elemWise",
+    "LSTM", "GRU", "persist", "bn_fw", "softmax_warp", "cunn_", "vectorized_", "CatArray", "conv2d_grouped",
 )  # fmt: skip
 
 
 def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
     """Runs `call` once under the profiler: {"win", "authored", "kernels"}; kernel names are cut at 120 characters."""
     native: set[str] = set()
-    before = _replays()
 
     def on_call(frame: Any, event: str, argument: Any) -> None:
         if event == "c_call":
@@ -30,7 +29,7 @@ def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
                 native.add(module or "?")
 
     activities = [torch.profiler.ProfilerActivity.CPU]
-    if torch.cuda.is_initialized():
+    if _on_cuda():
         activities.append(torch.profiler.ProfilerActivity.CUDA)
     graphs = False
     kernels: set[str] = set()
@@ -40,12 +39,12 @@ def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
             call()
         finally:
             sys.setprofile(None)
-        if torch.cuda.is_initialized():
+        if _on_cuda():
             torch.cuda.synchronize()
     for event in profile.events() or ():
         if "GraphLaunch" in event.name:
             graphs = True
-        if event.device_type == torch.autograd.DeviceType.CUDA:
+        if event.device_type.name == "CUDA":
             kernels.add(event.name)
     generated = {name for name in kernels if name.startswith("triton_")}
     own = {name for name in kernels - generated if not any(word in name for word in _LIBRARY_KERNELS)}
@@ -58,8 +57,13 @@ def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
         win = "compiled"
     else:
         win = "torch_level"
-    names = sorted((native or set()) | own or kernels)
-    return {"win": win, "authored": authored, "kernels": [n[:120] for n in names][:20], "graphs": graphs or before}
+    names = sorted(native | own or kernels)
+    return {
+        "win": win,
+        "authored": authored,
+        "kernels": [n[:120] for n in names][:20],
+        "graphs": graphs or before,
+    }
 
 
 def _compiled() -> bool:
@@ -67,5 +71,5 @@ def _compiled() -> bool:
     return bool(dynamo and dynamo.counters["stats"].get("unique_graphs", 0))
 
 
-def _replays() -> bool:
-    return any(type(thing) is torch.cuda.CUDAGraph for thing in gc.get_objects()) if torch.cuda.is_initialized() else False
+def _on_cuda() -> bool:
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
