@@ -89,9 +89,7 @@ def first_paint(code: str, marker: bytes, *arguments: str, size: tuple[int, int]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--reference", type=Path, help="a module file; by default a small one made here")
     options = parser.parse_args()

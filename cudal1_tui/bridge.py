@@ -42,9 +42,7 @@ class RunHandle(Protocol):
 class Pump:
     """Carries events from a run into a queue. `wake` is told of each: True for text that can wait a frame."""
 
-    def __init__(
-        self, run: RunHandle, wake: Callable[[bool], None], failed: Callable[[Exception], None]
-    ) -> None:
+    def __init__(self, run: RunHandle, wake: Callable[[bool], None], failed: Callable[[Exception], None]) -> None:
         self._run = run
         self._wake = wake
         self._failed = failed

@@ -61,9 +61,7 @@ class Decisions:
         assert row.verdict is not None
         replaced = path.read_bytes() if overwrite and path.is_file() else None
         written = write_accepted(task, row.candidate, row.verdict, path=path, overwrite=overwrite)
-        self._past.append(
-            Past(row.id, row.decision, row.path, Written(written, written.read_bytes(), replaced))
-        )
+        self._past.append(Past(row.id, row.decision, row.path, Written(written, written.read_bytes(), replaced)))
         self._run.decide(row.id, "kept", written)
         return Note(f"{row.id} accepted: written to {written.name}. u takes it back.")
 

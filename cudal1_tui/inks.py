@@ -47,9 +47,7 @@ def ground(app: App[object], name: str) -> Style:
 
 @lru_cache(maxsize=256)
 def _style(colour: str, bold: bool, reverse: bool) -> Style:
-    return Style(
-        color=_colour(colour).rich_color if colour else None, bold=bold or None, reverse=reverse or None
-    )
+    return Style(color=_colour(colour).rich_color if colour else None, bold=bold or None, reverse=reverse or None)
 
 
 @lru_cache(maxsize=256)

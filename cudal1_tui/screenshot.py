@@ -81,9 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     columns, rows = (int(part) for part in options.size.split("x"))
     keys = [key for key in options.keys.split(",") if key]
     events = read_events(options.events)
-    drawn = asyncio.run(
-        screenshot(events, (columns, rows), select=options.select, keys=keys, theme=options.theme)
-    )
+    drawn = asyncio.run(screenshot(events, (columns, rows), select=options.select, keys=keys, theme=options.theme))
     options.out.write_text(drawn, encoding="utf-8")
     return 0
 

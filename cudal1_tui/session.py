@@ -169,9 +169,7 @@ class Session:
             return Note("The selection has just moved; press the key again.", "warning")
         return row
 
-    def _apply(
-        self, row: Row, decision: Literal["kept", "dismissed", "fed", "none"], path: str | None
-    ) -> None:
+    def _apply(self, row: Row, decision: Literal["kept", "dismissed", "fed", "none"], path: str | None) -> None:
         """Shown at once; the run tells the same again on its stream."""
         from cudal1_core.events import DecisionMade
 

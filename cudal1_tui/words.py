@@ -53,10 +53,12 @@ def ink_of(row: Row, best: str | None) -> str:
     return {"●": "best", "✓": "ok", "✗": "failed", "!": "failed", "▸": "primary"}.get(glyph, "muted")
 
 
-def speed_ink(speedup: float | None) -> str:
-    """Blue for faster, orange for slower, plain within one per cent of the same."""
+def speed_ink(speedup: float | None, interval: tuple[float, float] | None = None) -> str:
+    """Blue for faster, orange for slower; plain where it may as well be the same."""
     if speedup is None:
         return "muted"
+    if interval is not None and interval[0] <= 1 <= interval[1]:
+        return "foreground"
     return "faster" if speedup > 1.01 else "slower" if speedup < 0.99 else "foreground"
 
 
@@ -89,6 +91,12 @@ def duration_text(seconds: float) -> str:
     return f"{hours:02d}:{rest // 60:02d}:{rest % 60:02d}"
 
 
+def exemplar_text(candidate: str) -> str:
+    """`c03`, or `c03 of an earlier run` where the archive gave it."""
+    run, _, id = candidate.rpartition("/")
+    return f"{id} of an earlier run" if run else id
+
+
 def count_text(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
@@ -119,9 +127,7 @@ def scale(interval: tuple[float, float], speedup: float, width: int) -> tuple[st
     Returns the line and the first and last column of the interval in it.
     """
     top = max(interval[1], speedup, 1.0) * 1.15
-    columns = [
-        min(int(value / top * (width - 1)), width - 1) for value in (interval[0], speedup, interval[1])
-    ]
+    columns = [min(int(value / top * (width - 1)), width - 1) for value in (interval[0], speedup, interval[1])]
     line = ["─"] * width
     one = min(int(1.0 / top * (width - 1)), width - 2)
     line[one : one + 2] = "1x"

@@ -52,9 +52,7 @@ def page() -> Content:
         lines.append(Content.assemble((label, "$warning"), f"  {meaning}"))
     lines += [
         Content(""),
-        Content.styled(
-            "Speedup is the reference's time divided by the candidate's, rounded towards 1.", "$muted"
-        ),
+        Content.styled("Speedup is the reference's time divided by the candidate's, rounded towards 1.", "$muted"),
         Content.styled("Blue is faster, orange is slower; the brackets hold the interval.", "$muted"),
     ]
     return Content("\n").join(lines)

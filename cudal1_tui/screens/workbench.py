@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from rich.cells import cell_len
 from textual.binding import Binding
 from textual.containers import Container
-from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Static
 
 from cudal1_tui.actions import ACTIONS, DECISIONS
 from cudal1_tui.bridge import Pump
-from cudal1_tui.plain import fit
 from cudal1_tui.widgets.banner import Banner
 from cudal1_tui.widgets.candidate_list import CandidateList
-from cudal1_tui.widgets.code_stream import CodeMode, CodeStream, pane_title
+from cudal1_tui.widgets.code_stream import CodeMode, CodeStream
 from cudal1_tui.widgets.evidence import correctness, speed, summary
 from cudal1_tui.widgets.key_line import KeyLine
+from cudal1_tui.widgets.line import Line
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
+from cudal1_tui.widgets.titles import candidate_title, titles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from cudal1_tui.decisions import Note
     from cudal1_tui.session import Session, Taken
-    from cudal1_tui.view import Direction, View
+    from cudal1_tui.view import Direction, Row, View
 
 PaneView = Literal["code", "diff", "evidence"]
 COLUMNS = 100  # from this width on there are two columns
@@ -55,6 +54,7 @@ class WorkbenchScreen(Screen[None]):
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
         self._drawn: View | None = None
+        self._titled: tuple[object, ...] = ()  # what the titles were made from
         self._frames: Timer | None = None
         self._drain_due = False
 
@@ -67,7 +67,7 @@ class WorkbenchScreen(Screen[None]):
             yield CandidateList(id="candidates", classes="pane")
             yield TextPane("correctness", id="correctness", classes="pane")
             yield TextPane("speed", id="speed", classes="pane")
-        yield Static(id="summary")
+        yield Line(id="summary")
         yield Static("Enlarge the terminal to 60 x 15 or more. The run goes on.", id="too-small")
         yield KeyLine(id="keys")
 
@@ -111,13 +111,12 @@ class WorkbenchScreen(Screen[None]):
             self.query_one(Banner).show(view.trouble)
         self.query_one(CandidateList).show(view)
         mode: CodeMode = "diff" if self.pane_view == "diff" else "code"
-        code = self.query_one(CodeStream)
-        code.show(row, self.session.reference_source, mode)
-        self._draw_title(code, pane_title(row))
+        self.query_one(CodeStream).show(row, self.session.reference_source, mode)
+        self._draw_titles(row)
         checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         checks.show(correctness(row, view, checks.room))
         timing.show(speed(row, view, timing.room))
-        self.query_one("#summary", Static).update(summary(row, view), layout=False)
+        self.query_one("#summary", Line).put(summary(row, view))
 
     def action_accept(self) -> None:
         self._accept(None)
@@ -227,30 +226,21 @@ class WorkbenchScreen(Screen[None]):
         self.draw()
         self.call_after_refresh(self.draw)
 
-    def _draw_title(self, code: CodeStream, title: str) -> None:
-        """The candidate, and the views: at the foot of the pane where it has one, else in the title."""
-        names = [("1 code", "code"), ("2 diff", "diff"), ("3 evidence", "evidence")]
-        parts = [(name, "$primary bold" if key == self.pane_view else "$muted") for name, key in names]
-        views = Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
-        checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
-        if not self.has_class("-stacked"):
-            code.border_title, code.border_subtitle = Content(title), views
-            checks.border_title, timing.border_title = "correctness", "speed"
+    def _draw_titles(self, row: Row | None) -> None:
+        stacked, width = self.has_class("-stacked"), self.size.width
+        made_from = (stacked, width, self.pane_view, candidate_title(row))
+        if made_from == self._titled:  # setting a title draws its whole pane again
             return
-        candidate = self.session.view.selected
-        checks.border_title = Content(f"{candidate} · correctness" if candidate else "correctness")
-        timing.border_title = Content.assemble("speed ", ("── ", "$muted"), views)
-        room = max(self.size.width - views.cell_length - 6, 4)
-        short = fit(title, min(cell_len(title), room))
-        rule = f" {'─' * (room - cell_len(short))} "
-        content = Content.assemble(short, (rule, "$muted"), views)
-        code.border_title = content
+        self._titled = made_from
+        drawn = titles(row, self.pane_view, stacked=stacked, width=width)
+        code = self.query_one(CodeStream)
+        code.border_title, code.border_subtitle = drawn.code, drawn.code_foot
+        self.query_one("#correctness").border_title = drawn.correctness
+        self.query_one("#speed").border_title = drawn.speed
 
     def _draw_status(self) -> None:
         view, paused = self.session.view, self.session.run.paused
-        self.query_one(StatusLine).show(
-            view, mode=self.session.mode, paused=paused, seconds=self.session.seconds
-        )
+        self.query_one(StatusLine).show(view, mode=self.session.mode, paused=paused, seconds=self.session.seconds)
         idle = set() if view.current else set(DECISIONS)
         if view.current is not None and (view.current.verdict is None or not view.current.verdict.accepted):
             idle.add("accept")

@@ -21,14 +21,10 @@ class Banner(Static):
         if trouble is None:
             return
         lines = [
-            Content.assemble(
-                (f"! {one_line(trouble.title)}", "$warning bold"), ("  esc puts this away", "$muted")
-            )
+            Content.assemble((f"! {one_line(trouble.title)}", "$warning bold"), ("  esc puts this away", "$muted"))
         ]
         if trouble.meaning:
             lines.append(Content(clean(trouble.meaning).strip()))
         if trouble.next_step:
-            lines.append(
-                Content.assemble(("→ ", "$primary"), (clean(trouble.next_step).strip(), "$foreground"))
-            )
+            lines.append(Content.assemble(("→ ", "$primary"), (clean(trouble.next_step).strip(), "$foreground")))
         self.update(Content("\n").join(lines))

@@ -118,7 +118,10 @@ class CandidateList(ScrollView, can_focus=True):
             ("foreground", fit(one_line(row.id), 4)),
             (tint, fit(word, columns.state)),
             ("muted", words.checks_text(row).rjust(columns.checks - 2) + "  "),
-            (words.speed_ink(row.speedup), words.speedup_text(row.speedup).rjust(columns.speedup - 2) + "  "),
+            (
+                words.speed_ink(row.speedup, row.interval),
+                words.speedup_text(row.speedup).rjust(columns.speedup - 2) + "  ",
+            ),
             ("muted", fit(words.interval_text(row.interval), columns.interval)),
             ("primary", fit(decided, columns.decision)),
             ("muted", fit(title, columns.title)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from cudal1_tui.code import Growing, diff_lines, plain_lines, python_lines
-from cudal1_tui.plain import one_line
 from cudal1_tui.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
@@ -58,11 +57,3 @@ class CodeStream(CodeView):
             self.show_lines(python_lines(row.source))
         else:
             self.show_lines(plain_lines(row.text or "The answer held no code.", "muted"), numbers=False)
-
-
-def pane_title(row: Row | None) -> str:
-    """`c07 · fused softmax`, without markup or line breaks."""
-    if row is None:
-        return "candidate"
-    title = one_line(row.candidate.title) if row.candidate else ""
-    return f"{one_line(row.id)} · {title}" if title else one_line(row.id)

@@ -28,15 +28,16 @@ def correctness(row: Row | None, view: View, width: int) -> Content:
     for check in checks:  # what failed comes first once all is known
         glyph, ink = ("✓", "$ok") if check.passed else ("✗", "$failed")
         name = f"{glyph} {one_line(check.name).replace('_', ' ')}  "
-        detail = fill(
-            one_line(check.detail)[:_REASON], width, initial_indent=" " * len(name), subsequent_indent="  "
-        )
+        detail = fill(one_line(check.detail)[:_REASON], width, initial_indent=" " * len(name), subsequent_indent="  ")
         lines.append(Content.assemble((name, ink), (detail[len(name) :], "$muted")))
     for label in verdict.labels if verdict else ():
         meaning = words.LABELS.get(label, "")
         lines.append(Content.assemble((f"! {one_line(label)}", "$warning"), (f"  {meaning}", "$muted")))
     if not row.checks and verdict is None:
         lines.append(Content.styled("No check yet.", "$muted"))
+    if row.candidate and row.candidate.exemplars:
+        names = ", ".join(one_line(words.exemplar_text(id)) for id in row.candidate.exemplars)
+        lines.append(Content.styled(f"written after seeing {names}", "$muted"))
     return Content("\n").join(lines)
 
 
@@ -44,7 +45,7 @@ def speed(row: Row | None, view: View, width: int) -> Content:
     """The speedup on a scale with its interval, both sides' times, the blocks, and the other baselines."""
     if row is None or row.speedup is None:
         return Content.styled(_no_speed(row), "$muted")
-    ink = f"${words.speed_ink(row.speedup)}"
+    ink = f"${words.speed_ink(row.speedup, row.interval)}"
     lines = [
         Content.assemble(
             (words.speedup_text(row.speedup), f"{ink} bold"),
@@ -55,9 +56,7 @@ def speed(row: Row | None, view: View, width: int) -> Content:
     if row.interval is not None and width >= 20:
         line, first, last = words.scale(row.interval, row.speedup, width)
         lines.append(
-            Content.assemble(
-                (line[:first], "$muted"), (line[first : last + 1], ink), (line[last + 1 :], "$muted")
-            )
+            Content.assemble((line[:first], "$muted"), (line[first : last + 1], ink), (line[last + 1 :], "$muted"))
         )
     for side, ms in (("reference", row.reference_ms), ("candidate", row.candidate_ms)):
         lines.append(Content.assemble((f"{side}  ", "$muted"), words.ms_text(ms)))
@@ -85,7 +84,7 @@ def summary(row: Row | None, view: View) -> Content:
     parts: list[tuple[str, str]] = [(f" {words.checks_text(row)} checks", "$foreground")]
     reason = row.verdict.reason if row.verdict else None
     if row.speedup is not None:
-        ink = f"${words.speed_ink(row.speedup)}"
+        ink = f"${words.speed_ink(row.speedup, row.interval)}"
         parts += [("  ", ""), (words.speedup_text(row.speedup), f"{ink} bold")]
         parts += [(f" {words.interval_text(row.interval)}", "")]
         parts += [(f"  {words.ms_text(row.reference_ms)} → {words.ms_text(row.candidate_ms)}", "$muted")]
@@ -103,8 +102,6 @@ def _headline(row: Row, best: str | None) -> Content:
         parts.append((f", {row.decision}", "$primary"))
     if row.seconds is not None:
         parts.append((f"  judged in {row.seconds:.1f} s", "$muted"))
-    if row.candidate and row.candidate.exemplars:
-        parts.append((f"  after {', '.join(map(one_line, row.candidate.exemplars))}", "$muted"))
     return Content.assemble(*parts)
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from cudal1_tui.actions import ACTIONS, key_name
+from cudal1_tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ WIDE = 120  # columns from which there is room for more than the usual keys
 ROOMY = 66  # and for two spaces between them
 
 
-class KeyLine(Static):
+class KeyLine(Line):
     """Takes words for actions that change their name, and the actions that do nothing now."""
 
     class Chosen(Message):
@@ -36,7 +36,7 @@ class KeyLine(Static):
         if self.size.width >= WIDE:
             shown |= {action.id for action in ACTIONS if action.shown == "wide"}
         content, self._ends = key_line(frozenset(shown), idle, names, tight=self.size.width < ROOMY)
-        self.update(content, layout=False)
+        self.put(content)
 
     def on_click(self, event: Click) -> None:
         for end, call in self._ends:

@@ -6,25 +6,23 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from textual.content import Content
-from textual.widgets import Static
 
 from cudal1_tui import words
 from cudal1_tui.plain import fit, one_line
+from cudal1_tui.widgets.line import Line
 
 if TYPE_CHECKING:
-    from cudal1_tui.view import View
+    from cudal1_tui.view import Row, View
 
 Part = tuple[str, str]
 
 
-class StatusLine(Static):
+class StatusLine(Line):
     """One row. Parts that do not fit are left out, the least needed first."""
 
     def show(self, view: View, *, mode: str, paused: bool, seconds: float) -> None:
         """Draw; `seconds` is the time the run has taken."""
-        self.update(
-            status(view, mode=mode, paused=paused, seconds=seconds, width=self.size.width or 80), layout=False
-        )
+        self.put(status(view, mode=mode, paused=paused, seconds=seconds, width=self.size.width or 80))
 
 
 def status(view: View, *, mode: str, paused: bool, seconds: float, width: int) -> Content:
@@ -37,7 +35,7 @@ def status(view: View, *, mode: str, paused: bool, seconds: float, width: int) -
         (3, [(mode, "$muted")]),
         (0, [(f"{glyph} {word}", "$foreground bold")]),
         (0, [("round ", "$muted"), (f"{view.round}/{view.rounds or words.DASH}", "")]),
-        (0, _best_parts(best.id if best else None, best.speedup if best else None)),
+        (0, _best_parts(best)),
         (4, [(one_line(view.policy), "$muted")] if view.policy else []),
         (1, [(fit(device, min(cell_len(device), 24)), "$muted")] if device else []),
     ]
@@ -57,12 +55,9 @@ def _joined(groups: list[list[Part]]) -> list[Part]:
     return joined
 
 
-def _best_parts(best: str | None, speedup: float | None) -> list[Part]:
+def _best_parts(best: Row | None) -> list[Part]:
     if best is None:
         return [("best ", "$muted"), (words.DASH, "$muted")]
-    colour = f"${words.speed_ink(speedup)}"
-    return [
-        ("best ", "$muted"),
-        (f"● {one_line(best)} ", "$best bold"),
-        (words.speedup_text(speedup), f"{colour} bold"),
-    ]
+    colour = f"${words.speed_ink(best.speedup, best.interval)}"
+    name = (f"● {one_line(best.id)} ", "$best bold")
+    return [("best ", "$muted"), name, (words.speedup_text(best.speedup), f"{colour} bold")]

@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START = 1_800_000_000.0  # wall-clock seconds at which the recording begins
-HOSTILE = (
-    "[bold red]not markup[/] \x1b[31mred\x1b[0m \x1b]0;title\x07 \x08\x7f 日本語 e\u0301 \u202e [/nothing]"
-)
+HOSTILE = "[bold red]not markup[/] \x1b[31mred\x1b[0m \x1b]0;title\x07 \x08\x7f 日本語 e\u0301 \u202e [/nothing]"
 
 REFERENCE = '''"""Row-wise softmax with a scale and a bias, as in attention."""
 
@@ -300,9 +298,7 @@ def rest() -> list[Event]:
     labels = ("no_authored_kernel", "throttled")
     return [
         VerdictReached(at=START + 90, candidate="c08", verdict=accepted(2.05, 0.02), seconds=9.1),
-        VerdictReached(
-            at=START + 95, candidate="c09", verdict=accepted(1.02, 0.03, *labels, win="graph"), seconds=7.7
-        ),
+        VerdictReached(at=START + 95, candidate="c09", verdict=accepted(1.02, 0.03, *labels, win="graph"), seconds=7.7),
         *judged(
             candidate("c10", 2, "library softmax, in place"),
             accepted(2.6, 0.04, "not_drop_in", win="library"),
@@ -352,13 +348,7 @@ class ScriptedRun:
 
     def decide(self, candidate_id: str, decision: Decision, path: Path | None = None) -> None:
         self.asked.append((candidate_id, decision, path))
-        self.tell(
-            [
-                DecisionMade(
-                    at=START, candidate=candidate_id, decision=decision, path=str(path) if path else None
-                )
-            ]
-        )
+        self.tell([DecisionMade(at=START, candidate=candidate_id, decision=decision, path=str(path) if path else None)])
 
     def extend(self, rounds: int) -> None:
         self.asked.append(("extend", rounds))

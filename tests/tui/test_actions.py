@@ -16,9 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "workbench.md"
 def test_no_key_and_no_id_is_used_twice() -> None:
     keys = Counter(key for action in ACTIONS for key in action.keys)
     ids = Counter(action.id for action in ACTIONS)
-    assert {
-        key: count for key, count in (keys + ids).items() if count > 2 or max(keys[key], ids[key]) > 1
-    } == {}
+    assert {key: count for key, count in (keys + ids).items() if count > 2 or max(keys[key], ids[key]) > 1} == {}
 
 
 def test_keys_that_terminals_and_multiplexers_take_are_left_alone() -> None:

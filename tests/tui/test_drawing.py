@@ -75,9 +75,7 @@ async def test_hostile_ids_titles_and_reasons_are_text(opened: Opened) -> None:
         assert "[/]c" in desk.said[0]
 
 
-@pytest.mark.parametrize(
-    "size", [(40, 10), (60, 15), (80, 24), (99, 30), (100, 24), (120, 35), (160, 50), (220, 60)]
-)
+@pytest.mark.parametrize("size", [(40, 10), (60, 15), (80, 24), (99, 30), (100, 24), (120, 35), (160, 50), (220, 60)])
 async def test_every_size_is_drawn_whole(opened: Opened, size: Size) -> None:
     async with opened(size) as desk:
         await desk.tell(recorded.middle(str(desk.reference)))
@@ -143,9 +141,7 @@ async def test_a_bad_theme_of_the_persons_own_is_named(
         assert "mine.toml was left out" in desk.said[0]
 
 
-async def test_without_colour_every_state_still_has_its_word(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colour_every_state_still_has_its_word(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened() as desk:
         await desk.tell(recorded.middle(str(desk.reference)))
@@ -164,9 +160,7 @@ async def test_leaving_the_enlarged_pane_by_choosing_a_view(opened: Opened) -> N
 def test_opening_the_workbench_imports_nothing_heavy() -> None:
     code = "import sys, cudal1_tui.app, cudal1_tui.screenshot; print(*sys.modules)"
     loaded = set(
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.split()
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
     heavy = {"torch", "numpy", "transformers", "vllm", "trl", "openai", "sqlite3", "cudal1_core.rounds"}
     assert loaded & heavy == set()

@@ -77,9 +77,7 @@ def test_text_of_one_candidate_is_joined_between_facts() -> None:
     fact = BaselineTimed(at=1.0, baseline="eager", ms=1.0)
     told = [("a", "1"), ("b", "x"), ("a", "2"), fact, ("a", "3"), ("b", "y"), ("b", "z")]
     for item in told:
-        pump._waiting.append(
-            item if isinstance(item, BaselineTimed) else TokenArrived(candidate=item[0], text=item[1])
-        )
+        pump._waiting.append(item if isinstance(item, BaselineTimed) else TokenArrived(candidate=item[0], text=item[1]))
     taken = [(e.candidate, e.text) if isinstance(e, TokenArrived) else e for e in pump.take()]
     assert taken == [("a", "12"), ("b", "x"), fact, ("a", "3"), ("b", "yz")]
     assert pump.take() == []

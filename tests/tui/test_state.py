@@ -54,9 +54,7 @@ def test_facts_of_the_run_are_kept() -> None:
 
 
 def test_text_grows_until_the_candidate_is_written() -> None:
-    view = view_of(
-        [TokenArrived(candidate="c01", text="import "), TokenArrived(candidate="c01", text="torch")]
-    )
+    view = view_of([TokenArrived(candidate="c01", text="import "), TokenArrived(candidate="c01", text="torch")])
     row = view.rows[0]
     assert (row.activity, row.source) == ("writing", "import torch")
     written = recorded.candidate("c01", 1, "title")

@@ -24,9 +24,7 @@ def test_escapes_and_control_characters_are_gone_and_the_rest_stays() -> None:
 @given(st.text())
 def test_no_text_keeps_a_control_character(text: str) -> None:
     kept = clean(text)
-    assert not any(
-        (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u2066\u200b" for c in kept
-    )
+    assert not any((ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u2066\u200b" for c in kept)
     assert "\n" not in one_line(text)
 
 

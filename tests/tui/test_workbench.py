@@ -36,9 +36,7 @@ async def test_the_screen_answers_the_questions_of_a_run(opened: Opened, size: S
 async def test_each_candidate_is_a_row_with_its_state_and_numbers(opened: Opened) -> None:
     async with opened((160, 50)) as desk:
         await desk.tell(recorded.middle(str(desk.reference)))
-        rows = [
-            line[2:72].split() for line in desk.seen.splitlines() if " c0" in line[:8] or " c10" in line[:8]
-        ]
+        rows = [line[2:72].split() for line in desk.seen.splitlines() if " c0" in line[:8] or " c10" in line[:8]]
         assert rows[2][:6] == ["●", "c03", "accepted", "7/7", "2.31x", "[2.28–2.34]"]
         assert rows[4][:6] == ["✗", "c05", "wrong", "result", "3/4", "–"]
         assert [row[1] for row in rows] == [f"c{n:02d}" for n in range(1, 11)]

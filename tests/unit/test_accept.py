@@ -82,9 +82,7 @@ def test_no_temporary_file_is_left_behind(task: Task) -> None:
 
 
 def test_a_free_name_counts_up(task: Task) -> None:
-    names = [
-        write_accepted(task, CANDIDATE, VERDICT, path=free_path(accepted_path(task))).name for _ in range(3)
-    ]
+    names = [write_accepted(task, CANDIDATE, VERDICT, path=free_path(accepted_path(task))).name for _ in range(3)]
     assert names == ["soft max_optimized.py", "soft max_optimized_2.py", "soft max_optimized_3.py"]
 
 
