@@ -70,7 +70,7 @@ def private_environment(folder: str) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": "inductor",
         "CUDA_CACHE_PATH": "cuda_cache",
     }
-    return {key: f"{folder}/{name}" for key, name in names.items()}
+    return {key: f"{folder}/.cache/{name}" for key, name in names.items()}
 
 
 def readable_paths() -> tuple[str, ...]:
