@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,7 @@ from cudal1_core.errors import Cudal1Error
 from cudal1_tui import view as views
 from cudal1_tui.decisions import Decisions, Note
 from cudal1_tui.view import Row, View
+from cudal1_tui.words import speedup_text, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -59,14 +61,16 @@ class Session:
     def reference_source(self) -> str:
         return self.view.task.source if self.view.task else self.source
 
-    def receive(self, events: Iterable[Event]) -> None:
+    def receive(self, events: Iterable[Event]) -> Note | None:
+        """Takes in what the run has told; a sentence when that ended it."""
         from cudal1_tui.state import (
             reduce,
         )  # the events cost start-up time, so they come after the first paint
 
-        now = self._clock()
+        before, now = self.view, self._clock()
         for event in events:
             self.view = reduce(self.view, event, now)
+        return ending(self.view) if self.view.finished_at != before.finished_at else None
 
     def trouble(self, error: Exception) -> None:
         """A fault of the run, shown like any other trouble."""
@@ -174,6 +178,20 @@ class Session:
         from cudal1_core.events import DecisionMade
 
         self.receive([DecisionMade(candidate=row.id, decision=decision, path=path)])
+
+
+def ending(view: View) -> Note | None:
+    """What to know at the end of a run; trouble has said why it failed."""
+    if view.ending not in ("done", "budget"):
+        return None
+    best = view.row(view.best)
+    if view.rows and all(row.round < view.round for row in view.rows):
+        return Note("Nothing is left to try for this policy.", "warning")
+    if best is not None:
+        return Note(f"Best: {best.id}, {speedup_text(best.speedup)}. b selects it, a accepts it.")
+    failures = Counter(state_of(row, None)[1] for row in view.rows)
+    counts = ", ".join(f"{word} {count}" for word, count in failures.most_common())
+    return Note(f"No candidate may be called best. {counts}", "warning")
 
 
 def _read(reference: Path | None) -> str:

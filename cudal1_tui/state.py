@@ -45,8 +45,10 @@ def reduce(view: View, event: Event, now: float) -> View:
         case BaselineTimed():
             return replace(view, baselines={**view.baselines, event.baseline: event.ms})
         case RoundStarted():
+            idle = event.at - view.finished_at if view.finished_at else 0.0  # does not count as time spent
+            started_at = view.started_at + idle if view.started_at is not None else None
             rounds = max(view.rounds, event.round)
-            return replace(view, round=event.round, rounds=rounds, finished_at=None, ending=None)
+            return replace(view, round=event.round, rounds=rounds, started_at=started_at, finished_at=None, ending=None)
         case RunFinished():
             return replace(view, ending=event.reason, finished_at=event.at)
         case TroubleMet():

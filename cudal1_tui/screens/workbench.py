@@ -92,8 +92,7 @@ class WorkbenchScreen(Screen[None]):
         self._drain_due = False
         events = self.pump.take()
         if events:
-            self.session.receive(events)
-            self.draw()
+            self._say(self.session.receive(events))
         elif self._frames is not None:
             self._frames.pause()  # no frames while nothing changes
 

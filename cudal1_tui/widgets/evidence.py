@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def speed(row: Row | None, view: View, width: int) -> Content:
         win = one_line(verdict.win).replace("_", " ")
         lines.append(Content.assemble(("ran as ", "$muted"), win, (" (its own claim)", "$muted")))
     if row.path:
-        lines.append(Content.assemble(("written to ", "$muted"), (one_line(row.path), "$primary")))
+        lines.append(Content.assemble(("written to ", "$muted"), (one_line(Path(row.path).name), "$primary")))
     return Content("\n").join(lines)
 
 

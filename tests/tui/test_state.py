@@ -134,3 +134,11 @@ def test_trouble_stays_until_it_is_put_away() -> None:
     view = view_of([trouble, *recorded.opening("/x")])
     assert view.trouble is trouble
     assert views.calm(view) == replace(view, trouble=None)
+
+
+def test_waiting_for_the_person_is_no_time_spent() -> None:
+    view = view_of([*recorded.middle("/x"), *recorded.rest()])
+    assert view.started_at is not None
+    assert view.finished_at == view.started_at + 100
+    later = view_of([RoundStarted(at=recorded.START + 1100, round=3, exemplars=())], view)
+    assert later.started_at == view.started_at + 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cudal1_core.events import RoundStarted, TokenArrived, TroubleMet
+from cudal1_core.events import RoundStarted, RunFinished, TokenArrived, TroubleMet
 
 from cudal1_tui.screens.help import HelpScreen
 from cudal1_tui.screens.questions import Question
@@ -322,3 +322,30 @@ async def test_actions_are_in_the_palette(opened: Opened) -> None:
     async with opened() as desk:
         titles = [command.title for command in desk.app.get_system_commands(desk.app.screen)]
         assert "One more round" in titles
+
+
+async def test_the_end_of_a_run_says_what_is_best(opened: Opened) -> None:
+    async with opened() as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.tell(recorded.rest())
+        assert desk.said == ["Best: c03, 2.31x. b selects it, a accepts it."]
+
+
+async def test_a_run_without_a_best_counts_the_reasons(opened: Opened) -> None:
+    async with opened() as desk:
+        build = recorded.rejected("build_failed", "SyntaxError")
+        told = [*recorded.opening(str(desk.reference)), RoundStarted(round=1, exemplars=())]
+        for id in ("c01", "c02"):
+            told += recorded.judged(recorded.candidate(id, 1, "x"), build)
+        told += recorded.judged(recorded.candidate("c03", 1, "x"), recorded.accepted(3.0, 0.1, "not_drop_in"))
+        await desk.tell([*told, RunFinished(reason="done", best=None, best_speedup=None)])
+        assert "build failed 2, accepted 1" in desk.said[0]
+
+
+async def test_a_round_in_which_nothing_was_left_says_so(opened: Opened) -> None:
+    async with opened() as desk:
+        await desk.tell([*recorded.middle(str(desk.reference)), *recorded.rest()])
+        again = [RoundStarted(round=3, exemplars=()), RunFinished(reason="done", best="c03", best_speedup=2.31)]
+        await desk.tell(again[:1])
+        await desk.tell(again[1:])
+        assert "Nothing is left to try" in desk.said[-1]
