@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -23,7 +24,7 @@ SPECIAL = [case for case in warm.cases("cpu") if case.special]
 @pytest.mark.parametrize(("key", "group"), GROUPS, ids=[f"{key[0]}{'-hangs' if key[1] else ''}" for key, _ in GROUPS])
 def test_cases_get_the_right_verdict(key: tuple[str, bool], group: list[warm.Case]) -> None:
     patient = JudgeOptions(device="cpu", timing_budget_s=2.0)
-    quick = JudgeOptions(device="cpu", timing_budget_s=2.0, timeout_s=3.0, build_timeout_s=8.0)
+    quick = replace(patient, timeout_s=3.0, build_timeout_s=8.0)
     found: dict[str, list[str]] = {}
 
     def report(case: warm.Case, verdict: Verdict, seconds: float) -> None:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,10 @@ def main(device: str, only: str = "") -> None:
     names = only.split(",") if only else []
     chosen = [c for c in cases(device) if not c.special and (not names or any(n in c.name for n in names))]
     with working_copy() as folder:
-        asyncio.run(judge_all(chosen, folder, JudgeOptions(device=device, timing_budget_s=2.0, timeout_s=10.0), report))
+        patient = JudgeOptions(device=device, timing_budget_s=2.0)
+        for options in (patient, replace(patient, timeout_s=3.0, build_timeout_s=8.0)):
+            group = [case for case in chosen if case.hangs is (options is not patient)]
+            asyncio.run(judge_all(group, folder, options, report))
     print(f"{failed} of {len(chosen)} cases failed")
 
 
