@@ -41,27 +41,15 @@ def run_parser() -> Parser:
     work = parser.add_argument_group("work")
     work.add_argument("--rounds", type=count, default=3, metavar="N", help="rounds (3)")
     work.add_argument("--group", type=count, default=4, metavar="N", help="candidates a round (4)")
-    work.add_argument(
-        "--budget", type=seconds, metavar="TIME", help="end after this long: 90s, 5m, 1h30m (no limit)"
-    )
-    work.add_argument(
-        "--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)"
-    )
-    work.add_argument(
-        "--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines"
-    )
-    work.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)"
-    )
+    work.add_argument("--budget", type=seconds, metavar="TIME", help="end after this long: 90s, 5m, 1h30m (no limit)")
+    work.add_argument("--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)")
+    work.add_argument("--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines")
+    work.add_argument("--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)")
     judging = parser.add_argument_group("judging")
     _add_device_and_model(judging)
     screen = parser.add_argument_group("screen and output")
-    screen.add_argument(
-        "--headless", action="store_true", help="no workbench: progress and a table of results"
-    )
-    screen.add_argument(
-        "--json", action="store_true", help="headless; the event stream, one JSON object a line"
-    )
+    screen.add_argument("--headless", action="store_true", help="no workbench: progress and a table of results")
+    screen.add_argument("--json", action="store_true", help="headless; the event stream, one JSON object a line")
     screen.add_argument(
         "--out",
         type=Path,
@@ -91,15 +79,9 @@ def verify_parser() -> Parser:
         default="as-built",
         help="mode both modules are put into (as-built)",
     )
-    parser.add_argument(
-        "--timeout", type=positive, default=30.0, metavar="S", help="seconds for one call (30)"
-    )
-    parser.add_argument(
-        "--build-timeout", type=positive, default=120.0, metavar="S", help="seconds to build (120)"
-    )
-    parser.add_argument(
-        "--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format"
-    )
+    parser.add_argument("--timeout", type=positive, default=30.0, metavar="S", help="seconds for one call (30)")
+    parser.add_argument("--build-timeout", type=positive, default=120.0, metavar="S", help="seconds to build (120)")
+    parser.add_argument("--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format")
     parser.add_argument(
         "--allow-output-reuse", action="store_true", help="accept that a later call changes an earlier output"
     )
@@ -112,16 +94,12 @@ def verify_parser() -> Parser:
         default="default",
         help="paper: time for 20 minutes, as CUDA-L1's final test does",
     )
-    parser.add_argument(
-        "--receipt", type=Path, metavar="FILE", help="keep verdict, hashes and options in FILE"
-    )
+    parser.add_argument("--receipt", type=Path, metavar="FILE", help="keep verdict, hashes and options in FILE")
     return parser
 
 
 def doctor_parser() -> Parser:
-    parser = Parser(
-        prog="cudal1-tui doctor", description="Says what works on this machine.", allow_abbrev=False
-    )
+    parser = Parser(prog="cudal1-tui doctor", description="Says what works on this machine.", allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
 

@@ -103,9 +103,7 @@ def _check_out(options: argparse.Namespace) -> None:
     if out.resolve() == options.module.resolve():
         raise UsageError(f"--out {out} is the reference", "The reference is never replaced.")
     if out.exists() and not options.overwrite:
-        raise UsageError(
-            f"--out {out} exists", "No file is replaced unasked.", "Add --overwrite to replace it."
-        )
+        raise UsageError(f"--out {out} exists", "No file is replaced unasked.", "Add --overwrite to replace it.")
 
 
 def why_no_screen() -> str:

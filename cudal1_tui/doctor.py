@@ -103,9 +103,7 @@ def gpu() -> Finding:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return Finding(
-            "GPU", "limited", f"no NVIDIA driver answers ({error})", "Without one, runs go to the CPU."
-        )
+        return Finding("GPU", "limited", f"no NVIDIA driver answers ({error})", "Without one, runs go to the CPU.")
     try:
         told = []
         for index in range(pynvml.nvmlDeviceGetCount()):

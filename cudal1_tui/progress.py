@@ -187,9 +187,7 @@ class Progress:
         return f"Best: {name}, not written.{slower}"
 
     def _line(self, text: str, style: str = "") -> None:
-        self._errors.print(
-            Text(one_line(text) if not text.startswith("  ") else "  " + one_line(text)), style=style
-        )
+        self._errors.print(Text(one_line(text) if not text.startswith("  ") else "  " + one_line(text)), style=style)
 
     def _now(self, what: str) -> None:
         self._status.update(Text(one_line(f"{self._round}  {what}")))

@@ -90,9 +90,7 @@ async def _verify(options: argparse.Namespace) -> tuple[Verdict, int]:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt, number)
     try:
-        verdict = await verify(
-            options.reference, options.candidate, judge_options(options), lambda event: None
-        )
+        verdict = await verify(options.reference, options.candidate, judge_options(options), lambda event: None)
     except asyncio.CancelledError:
         return Verdict("unjudgeable", None, "interrupted"), 128 + received[0]
     return verdict, verdict.exit_status

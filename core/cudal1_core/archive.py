@@ -159,9 +159,7 @@ class Archive:
     @_record.register
     def _(self, event: RoundStarted, run: str) -> None:
         exemplars = json.dumps(event.exemplars)
-        self._insert(
-            "rounds", run=run, round=event.round, started=event.at, exemplars=exemplars, prompt=event.prompt
-        )
+        self._insert("rounds", run=run, round=event.round, started=event.at, exemplars=exemplars, prompt=event.prompt)
 
     @_record.register
     def _(self, event: CandidateWritten, run: str) -> None:
@@ -232,9 +230,7 @@ class Archive:
         Ids get the run in front ("20261130-221544-7f3a/c07"). Raises sqlite3.Error.
         """
         rows = self._db.execute(_EARLIER, (task.source_hash, task.model, task.device_name, run, limit))
-        return tuple(
-            Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows
-        )
+        return tuple(Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows)
 
 
 def open_archive(path: Path) -> tuple[Archive, str]:

@@ -71,9 +71,7 @@ def probabilities(means: Sequence[float], temperature: float) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _from_buckets(
-    pool: Sequence[Judged], wanted: int, options: ExemplarOptions, rng: random.Random
-) -> list[Judged]:
+def _from_buckets(pool: Sequence[Judged], wanted: int, options: ExemplarOptions, rng: random.Random) -> list[Judged]:
     left = buckets(pool, options.width)
     chosen: list[Judged] = []
     while left and len(chosen) < wanted:

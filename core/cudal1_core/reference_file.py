@@ -8,9 +8,7 @@ from pathlib import Path
 
 from cudal1_core.errors import UnjudgeableError
 
-EXPECTED = (
-    "A reference is a Python file with `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`."
-)
+EXPECTED = "A reference is a Python file with `class Model(nn.Module)`, `get_inputs()` and `get_init_inputs()`."
 
 
 def read_reference(path: Path) -> str:
@@ -25,9 +23,7 @@ def read_reference(path: Path) -> str:
         with tokenize.open(path) as stream:  # follows a byte order mark and a coding line, as Python does
             source = stream.read()
     except OSError as error:
-        raise _bad(
-            f"{path} cannot be read: {error.strerror}", "", "Look at the file's permissions."
-        ) from error
+        raise _bad(f"{path} cannot be read: {error.strerror}", "", "Look at the file's permissions.") from error
     except (UnicodeDecodeError, SyntaxError) as error:
         raise _bad(
             f"{path}:{_undecodable_line(path)}: not UTF-8 text",

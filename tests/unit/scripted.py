@@ -113,10 +113,7 @@ class ScriptedPolicy:
 
 def whole(*names: str) -> Group:
     """A group of candidates that are each there at once."""
-    return [
-        Fragment(index, code(name), done=True, title=name, techniques=(name,))
-        for index, name in enumerate(names)
-    ]
+    return [Fragment(index, code(name), done=True, title=name, techniques=(name,)) for index, name in enumerate(names)]
 
 
 @dataclass

@@ -19,9 +19,7 @@ def test_without_torch_no_run_is_possible() -> None:
     assert not doctor.run_is_possible(findings)
 
 
-@pytest.mark.parametrize(
-    ("built", "advice"), [(None, "install a CUDA build"), ("13.0", "driver may be missing")]
-)
+@pytest.mark.parametrize(("built", "advice"), [(None, "install a CUDA build"), ("13.0", "driver may be missing")])
 def test_without_cuda_runs_go_to_the_cpu(built: str | None, advice: str) -> None:
     torch, cuda = doctor.torch({"version": "2.13", "built": built, "cuda": False, "devices": []})
     assert (torch.state, cuda.state) == ("works", "limited")

@@ -35,9 +35,7 @@ def open_run(bench: Bench, *groups: Group) -> Run:
 def shown(bench: Bench, run: Run, out: Path | None = None) -> tuple[str, str]:
     """What a person reads on standard error and standard output."""
     errors, output = io.StringIO(), io.StringIO()
-    progress = Progress(
-        run, Console(file=errors, soft_wrap=True), Console(file=output, width=120, highlight=False)
-    )
+    progress = Progress(run, Console(file=errors, soft_wrap=True), Console(file=output, width=120, highlight=False))
     with progress:
         asyncio.run(drive(run, progress.tell, out, False))
     progress.print_result(out)

@@ -36,9 +36,7 @@ def light_modules() -> list[str]:
 def loaded_by(program: str) -> set[str]:
     """Top-level names in sys.modules of a fresh interpreter after the program."""
     tail = "\nimport sys; print(*{name.split('.')[0] for name in sys.modules})"
-    answer = subprocess.run(
-        [sys.executable, "-c", program + tail], capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run([sys.executable, "-c", program + tail], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return set(answer.stdout.splitlines()[-1].split())
 

@@ -51,9 +51,7 @@ def test_a_folder_and_another_kind_of_file_are_refused(tmp_path: Path) -> None:
         (b"a = 1\nb = '\x00'\n", None, "null"),
     ],
 )
-def test_bad_content_is_named_with_its_line(
-    tmp_path: Path, content: bytes, line: int | None, word: str
-) -> None:
+def test_bad_content_is_named_with_its_line(tmp_path: Path, content: bytes, line: int | None, word: str) -> None:
     path = tmp_path / "m.py"
     path.write_bytes(content)
     text = refused(path)

@@ -32,9 +32,7 @@ def texts(path: Path, *sizes: int) -> list[list[str]]:
 
 
 def rows(path: Path, *values: object) -> Path:
-    path.write_text(
-        "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values), encoding="utf-8"
-    )
+    path.write_text("".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values), encoding="utf-8")
     return path
 
 

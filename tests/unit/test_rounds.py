@@ -265,9 +265,7 @@ def test_stop_in_the_middle_of_a_judgement_ends_children_and_tells(bench: Bench)
     assert (bench.referee.closed, bench.policy.closed) == (1, 1)
 
 
-def test_stop_does_not_wait_for_a_child_that_will_not_end(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_does_not_wait_for_a_child_that_will_not_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cudal1_core.rounds.STOP_S", 0.05)
 
     async def never() -> None:
