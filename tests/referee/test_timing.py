@@ -1,0 +1,39 @@
+"""The estimator: what the interval promises, on made-up samples with a known ratio."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from cudal1_core.referee.timing import estimate
+
+
+def noisy(ratio: float, pairs: int, noise: float, seed: int) -> list[tuple[float, float]]:
+    source = random.Random(seed)
+    return [(ratio * source.lognormvariate(0, noise), source.lognormvariate(0, noise)) for _ in range(pairs)]
+
+
+def test_exact_pairs_give_the_exact_ratio() -> None:
+    found = estimate([(0.004, 0.002)] * 8)
+    assert found.speedup == pytest.approx(2.0)
+    assert (found.low, found.high) == (pytest.approx(2.0), pytest.approx(2.0))
+    assert found.reference_ms == pytest.approx(4.0)
+    assert found.candidate_ms == pytest.approx(2.0)
+
+
+def test_outliers_do_not_move_the_figure() -> None:
+    pairs = [(0.004, 0.002)] * 9 + [(0.4, 0.002), (0.004, 0.2)]
+    assert estimate(pairs).speedup == pytest.approx(2.0)
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    hits = 0
+    for seed in range(200):
+        found = estimate(noisy(1.5, 25, 0.05, seed), seed)
+        hits += found.low <= 1.5 <= found.high
+    assert hits >= 178  # 95 % promised; a percentile bootstrap of a median is a little narrow
+
+
+def test_few_pairs_give_their_whole_range() -> None:
+    found = estimate([(2.0, 1.0), (3.0, 1.0), (4.0, 1.0)])
+    assert (found.low, found.high) == (pytest.approx(2.0), pytest.approx(4.0))
