@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ROWS = 1024
+ROWS = 1280
 COLUMNS = 1024
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-BATCH = 256
+BATCH = 512
 IN_FEATURES = 2048
 OUT_FEATURES = 2048
 

@@ -242,3 +242,21 @@ def test_what_the_class_needs_stays_and_what_it_does_not_goes(tmp_path: Path) ->
     assert "__main__" not in source
     assert "get_inputs" not in source
     assert_same_function(search, source)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "    def forward(self, x): return x * torch.sigmoid(x)",
+        "\tdef forward(self, x):\n\t\treturn x * torch.sigmoid(x)",
+    ],
+    ids=["on one line", "with tabs"],
+)
+@pytest.mark.parametrize("technique", ["library operations", "operation fusion"])
+def test_layout_of_the_person_s_file_does_not_matter(tmp_path: Path, forward: str, technique: str) -> None:
+    makers = "def get_inputs():\n    return [torch.randn(3, 4)]\n\ndef get_init_inputs():\n    return []\n"
+    search = search_for(tmp_path, f"class Model(nn.Module):\n{forward}\n\n{makers}")
+    source = candidate(search, technique)
+    assert source is not None
+    if technique == "library operations":
+        assert_same_function(search, source)

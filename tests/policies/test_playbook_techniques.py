@@ -253,9 +253,7 @@ def test_pattern_is_found_and_the_candidate_is_the_same_function(
 
 def test_in_place_steps_leave_inputs_and_earlier_outputs_alone(tmp_path: Path) -> None:
     forward = "y = self.linear(x); y = torch.relu(y); y = y * 2 + x; return torch.clamp(y, min=-1.0, max=1.0)"
-    search = search_for(
-        tmp_path, forward_only(forward, "torch.randn(256, 256)", "self.linear = nn.Linear(256, 256)")
-    )
+    search = search_for(tmp_path, forward_only(forward, "torch.randn(256, 256)", "self.linear = nn.Linear(256, 256)"))
     source = candidate(search, "in-place memory")
     assert source is not None
     assert "relu_" in source
@@ -312,9 +310,7 @@ def test_fusion_decorates_forward_and_nothing_else(tmp_path: Path) -> None:
     search = search_for(tmp_path, forward_only("return torch.tanh(x) * 2", X))
     source = candidate(search, "operation fusion")
     assert source is not None
-    assert (
-        source.replace("    @torch.compile(fullgraph=True, dynamic=False)\n", "").count("torch.compile") == 0
-    )
+    assert source.replace("    @torch.compile(fullgraph=True, dynamic=False)\n", "").count("torch.compile") == 0
     assert "return torch.tanh(x) * 2" in source
 
 

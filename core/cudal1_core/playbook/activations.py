@@ -134,11 +134,7 @@ def _softplus(node: Any) -> Any:
     module = module_of(node, nn.Softplus)
     if module is not None:
         return node.args[0] if module.beta == 1 and module.threshold == 20 else None
-    if (
-        is_op(node, "softplus")
-        and argument(node, 1, "beta", 1) == 1
-        and argument(node, 2, "threshold", 20) == 20
-    ):
+    if is_op(node, "softplus") and argument(node, 1, "beta", 1) == 1 and argument(node, 2, "threshold", 20) == 20:
         return node.args[0]
     return None
 

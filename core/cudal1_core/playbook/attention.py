@@ -84,11 +84,7 @@ def _swapped(node: Any) -> Any:
     if is_op(node, "mT") or (is_op(node, "T", "t") and rank == 2):
         return node.args[0]
     if is_op(node, "transpose"):
-        return (
-            node.args[0]
-            if {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == last
-            else None
-        )
+        return node.args[0] if {argument(node, 1, "dim0") % rank, argument(node, 2, "dim1") % rank} == last else None
     if is_op(node, "permute"):
         order = node.args[1] if isinstance(node.args[1], (tuple, list)) else node.args[1:]
         plain = [d % rank for d in order if isinstance(d, int)]

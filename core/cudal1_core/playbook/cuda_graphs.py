@@ -82,7 +82,7 @@ class CudaGraphs:
         rewriter = draft.rewriter
         line = rewriter.source.splitlines()[forward.lineno - 1]
         rewriter.replace_line(forward.lineno, line.replace("def forward", "def compute", 1))
-        pad = " " * forward.col_offset
+        pad = rewriter.indent(forward)
         text = FORWARD.format(inputs=", ".join(inputs), first=inputs[0])
         block = "\n".join(pad + part if part else "" for part in text.splitlines())
         rewriter.insert_before((forward.end_lineno or 0) + 1, block)
@@ -99,9 +99,7 @@ def _recordable(subject: Subject) -> bool:
         return False
     for part in subject.model.modules():
         norm = isinstance(part, nn.modules.batchnorm._NormBase) and part.training and part.track_running_stats
-        known = type(part).__module__.startswith("torch.nn") or type(part).__module__.startswith(
-            "cudal1_reference"
-        )
+        known = type(part).__module__.startswith("torch.nn") or type(part).__module__.startswith("cudal1_reference")
         if norm or not known or hasattr(part, "compute") or hasattr(part, "recordings"):
             return False
     names = {part.id for part in ast.walk(subject.tree) if isinstance(part, ast.Name)}
@@ -110,9 +108,7 @@ def _recordable(subject: Subject) -> bool:
 
 
 def _stores_on_self(function: ast.FunctionDef) -> bool:
-    return any(
-        isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(function)
-    )
+    return any(isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(function))
 
 
 def _stays_on_gpu(graph: fx.Graph) -> bool:

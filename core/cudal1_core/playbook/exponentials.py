@@ -30,11 +30,7 @@ def _unshifted(inner: Any, dim: int) -> Any:
         return inner
     source, top = pair
     top = top.args[0] if is_op(top, "getitem") and top.args[1] == 0 else top
-    same = (
-        is_op(top, "max", "amax")
-        and argument(top, 0, "input") is source
-        and argument(top, 2, "keepdim", False)
-    )
+    same = is_op(top, "max", "amax") and argument(top, 0, "input") is source and argument(top, 2, "keepdim", False)
     if not same or dims(argument(top, 1, "dim"), len(shape(source))) != (dim,):
         return inner
     return source

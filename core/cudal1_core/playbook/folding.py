@@ -109,9 +109,7 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
     if convolution is not None and type(convolution) in TRANSPOSED and convolution.groups != 1:
         return None
     lin = linear(layer)
-    weight, bias = (
-        lin.read(edit) if lin is not None else (edit.weight(layer, "weight"), edit.weight(layer, "bias"))
-    )
+    weight, bias = lin.read(edit) if lin is not None else (edit.weight(layer, "weight"), edit.weight(layer, "bias"))
     assert weight is not None
     scales = any(link.word in ("mul", "div", "norm") for link in links)
     if scales and prod(shape(node)) < _RATIO * prod(shape(weight)):
@@ -130,12 +128,12 @@ def _combine(edit: Editor, links: list[_Link], bias: fx.Node | None) -> tuple[An
         if link.word == "norm":
             factor, mean, beta = _norm(edit, link.other)
             scale = factor if scale is None else edit.call(operator.mul, scale, factor)
-            centred = edit.call(operator.sub, shift, mean) if shift is not None else None
-            if centred is None:
-                shift = edit.call(operator.neg, edit.call(operator.mul, mean, factor))
+            if shift is not None:
+                centred = edit.call(operator.mul, edit.call(operator.sub, shift, mean), factor)
+                shift = edit.call(operator.add, centred, beta) if beta is not None else centred
             else:
-                shift = edit.call(operator.mul, centred, factor)
-            shift = edit.call(operator.add, shift, beta) if beta is not None else shift
+                product = edit.call(operator.mul, mean, factor)
+                shift = edit.call(operator.sub, beta, product) if beta is not None else _negative(edit, product)
             continue
         other = link.other
         if isinstance(other, fx.Node) and len(shape(other)) != 1:
@@ -210,9 +208,7 @@ def _linear(edit: Editor, lin: Any, weight: fx.Node, scale: Any, shift: Any) -> 
     return edit.call(F.linear, lin.x, weight, _bias(edit, shift, weight, features))
 
 
-def _convolution(
-    edit: Editor, layer: fx.Node, module: Any, weight: fx.Node, scale: Any, shift: Any
-) -> fx.Node:
+def _convolution(edit: Editor, layer: fx.Node, module: Any, weight: fx.Node, scale: Any, shift: Any) -> fx.Node:
     flipped = type(module) in TRANSPOSED
     rank = int(type(module).__name__[-2])
     if scale is not None:
@@ -229,9 +225,7 @@ def _convolution(
         usual = (1,) * rank if name in ("stride", "dilation") else (0,) * rank if name != "groups" else 1
         if getattr(module, name) != usual:
             kwargs[name] = edit.setting(layer, name)
-    return edit.call(
-        function, layer.args[0], weight, _bias(edit, shift, weight, module.out_channels), **kwargs
-    )
+    return edit.call(function, layer.args[0], weight, _bias(edit, shift, weight, module.out_channels), **kwargs)
 
 
 TECHNIQUE = GraphTechnique(

@@ -11,6 +11,8 @@ from torch import nn
 from cudal1_core.playbook.subject import Subject
 from cudal1_core.playbook.technique import Draft, Finding, Stage
 
+MOST_SEARCHED = 80  # steps; measuring kernels for more takes minutes
+
 
 def compiler_found(subject: Subject) -> bool:
     """Generated code needs a C++ compiler on a CPU, Triton and a C compiler on a GPU."""
@@ -45,12 +47,14 @@ class Fusion:
         forward = subject.forward()
         if forward is None or not compiler_found(subject) or (self.search and not subject.on_cuda):
             return None
+        if self.search and (subject.whole is None or len(subject.whole.graph.nodes) > MOST_SEARCHED):
+            return None
         recurrent = any(isinstance(part, nn.RNNBase) for part in subject.model.modules())
         if recurrent or _has_opaque_parts(subject):
             return None
         line = min([forward.lineno, *(d.lineno for d in forward.decorator_list)])
         draft.rewriter.insert_before(
-            line, " " * forward.col_offset + f"@torch.compile({self._settings(subject)})"
+            line, draft.rewriter.indent(forward) + f"@torch.compile({self._settings(subject)})"
         )
         draft.rewriter.imports.append("import torch")
         searched = " Several kernels are measured for each product and convolution." if self.search else ""

@@ -23,7 +23,6 @@ _PRODUCERS |= {
     "max_pool3d",
     "cat",
     "stack",
-    "einsum",
 }
 _PRODUCERS |= {
     "mul",
@@ -120,9 +119,7 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
         plain = all(item is None or number(item) is not None for item in (low, high))
         return edit.call(torch.clamp_, source, low, high) if plain else None
     if word == "hardtanh":
-        return edit.call(
-            torch.clamp_, source, argument(node, 1, "min_val", -1.0), argument(node, 2, "max_val", 1.0)
-        )
+        return edit.call(torch.clamp_, source, argument(node, 1, "min_val", -1.0), argument(node, 2, "max_val", 1.0))
     return _module(node, source, edit)
 
 

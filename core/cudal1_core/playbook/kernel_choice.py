@@ -24,8 +24,7 @@ class KernelChoice:
         draft.rewriter.insert_before(line, "torch.backends.cudnn.benchmark = True\n\n")
         draft.rewriter.imports.append("import torch")
         return Finding(
-            "cuDNN has many kernels for one convolution and picks by rule of thumb unless it is told to "
-            "measure.",
+            "cuDNN has many kernels for one convolution and picks by rule of thumb unless it is told to measure.",
             "With torch.backends.cudnn.benchmark the first call with a shape measures the kernels and "
             "later calls use "
             "the fastest. Precision settings are left as they are.",

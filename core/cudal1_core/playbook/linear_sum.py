@@ -38,9 +38,7 @@ def _link(node: Any, features: int) -> tuple[str, fx.Node, Any] | None:
         return None
     if number(other) is not None:
         return node.meta["op"], inner, other
-    vector = (
-        isinstance(other, fx.Node) and other.op == "get_attr" and shape(other) in ((features,), (1, features))
-    )
+    vector = isinstance(other, fx.Node) and other.op == "get_attr" and shape(other) in ((features,), (1, features))
     return (node.meta["op"], inner, other) if vector and is_op(node, "add", "sub") else None
 
 
@@ -74,9 +72,7 @@ def _rows(size: tuple[int, ...]) -> int:
     return count
 
 
-def _build(
-    node: fx.Node, edit: Editor, layer: Any, links: list[tuple[str, Any]], keep: bool, features: int
-) -> fx.Node:
+def _build(node: fx.Node, edit: Editor, layer: Any, links: list[tuple[str, Any]], keep: bool, features: int) -> fx.Node:
     reduce = torch.Tensor.sum if is_op(node, "sum") else torch.Tensor.mean
     weight, bias = layer.read(edit)
     vector = edit.call(reduce, weight, 1 if layer.transposed else 0)

@@ -64,7 +64,7 @@ def load(path: Path, source: str, model_name: str) -> Loaded:
     try:
         cls = getattr(module, model_name)
         init = init_inputs(module)
-        model = _build(cls, init, mode)
+        model = build(cls, init, mode)
         inputs = _inputs(module, mode)
     except Exception as error:
         raise LoadError(f"{model_name} of {path} cannot be built: {type(error).__name__}: {error}") from error
@@ -81,7 +81,8 @@ def init_inputs(module: types.ModuleType) -> tuple[list[Any], dict[str, Any]]:
     return values, {}
 
 
-def _build(cls: type[nn.Module], init: tuple[list[Any], dict[str, Any]], mode: FakeTensorMode) -> nn.Module:
+def build(cls: type[nn.Module], init: tuple[list[Any], dict[str, Any]], mode: FakeTensorMode) -> nn.Module:
+    """A module whose weights are fake tensors of `mode`."""
     args, kwargs = init
     with contextlib.suppress(Exception), mode:
         return cls(*args, **kwargs)

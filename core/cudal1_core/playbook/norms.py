@@ -25,11 +25,7 @@ from cudal1_core.playbook.technique import Finding
 
 def _mean(node: Any) -> tuple[Any, tuple[int, ...]] | None:
     """(source, trailing dimensions) of a mean that keeps its dimensions."""
-    if (
-        not is_op(node, "mean")
-        or not argument(node, 2, "keepdim", False)
-        or argument(node, 3, "dtype") is not None
-    ):
+    if not is_op(node, "mean") or not argument(node, 2, "keepdim", False) or argument(node, 3, "dtype") is not None:
         return None
     source = argument(node, 0, "input")
     return _trailing(source, argument(node, 1, "dim"))

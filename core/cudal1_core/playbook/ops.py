@@ -32,9 +32,7 @@ _SAME = {
     "less_equal": "le",
     "not_equal": "ne",
 }
-_SAME |= {
-    f"__{word}__": word for word in ("eq", "ne", "gt", "lt", "ge", "le", "neg", "pow", "abs", "floordiv")
-}
+_SAME |= {f"__{word}__": word for word in ("eq", "ne", "gt", "lt", "ge", "le", "neg", "pow", "abs", "floordiv")}
 _SWAPPED = {"__rsub__": "sub", "rsub": "sub", "__rdiv__": "div", "__rtruediv__": "div", "__rpow__": "pow"}
 _SWAPPED |= {"__rmatmul__": "matmul", "__rmul__": "mul", "__radd__": "add"}
 _QUERIES = {

@@ -57,7 +57,6 @@ RULE = Rule(
     change,
     Finding(
         "Two poolings follow each other; the first writes a tensor that only the second reads.",
-        "Their windows do not overlap, so one pooling whose window is the product of both gives the same "
-        "result.",
+        "Their windows do not overlap, so one pooling whose window is the product of both gives the same result.",
     ),
 )

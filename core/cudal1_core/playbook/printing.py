@@ -266,9 +266,7 @@ class Printer:
             made = [self._argument(part, node) for part in item]
             return ast.Tuple(made, ast.Load()) if isinstance(item, tuple) else ast.List(made, ast.Load())
         if isinstance(item, dict):
-            return ast.Dict(
-                [ast.Constant(key) for key in item], [self._argument(part, node) for part in item.values()]
-            )
+            return ast.Dict([ast.Constant(key) for key in item], [self._argument(part, node) for part in item.values()])
         if isinstance(item, slice):
             return ast.Slice(*(self._bound(part, node) for part in (item.start, item.stop, item.step)))
         return self._constant(item, node)

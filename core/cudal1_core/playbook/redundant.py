@@ -89,10 +89,7 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
     if (
         made is None
         or made.op == "placeholder"
-        or (
-            any(user.op == "output" for user in node.users)
-            and (made.op == "get_attr" or is_op(made, "getitem"))
-        )
+        or (any(user.op == "output" for user in node.users) and (made.op == "get_attr" or is_op(made, "getitem")))
     ):
         return None  # the reference's result may be a tensor of its own
     return made

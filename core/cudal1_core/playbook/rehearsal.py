@@ -12,30 +12,33 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from cudal1_core.playbook.loading import PACKAGE, init_inputs
+from cudal1_core.playbook.loading import PACKAGE, build, init_inputs
 from cudal1_core.playbook.subject import Subject
 
 
 def fits(subject: Subject, source: str) -> bool:
     """Same weights by name and shape, same outputs by structure, shape and dtype."""
+    loaded = subject.loaded
     try:
         ast.parse(source)
-        with _plain_compile(), subject.loaded.mode, torch.no_grad():
+        with _plain_compile(), torch.no_grad():
             module = types.ModuleType(f"{PACKAGE}.candidate")
             module.__package__ = PACKAGE
             sys.modules[module.__name__] = module
             exec(compile(source, "<candidate>", "exec"), module.__dict__)
-            args, kwargs = init_inputs(subject.loaded.module)
-            model = module.ModelNew(*args, **kwargs)
+            model = build(module.ModelNew, init_inputs(loaded.module), loaded.mode)
             if _weights(model) != _weights(subject.model):
                 return False
-            if not subject.runs_on_fakes:
-                return True
-            if subject.form is None:
-                subject.form = _form(subject.model(*subject.loaded.inputs))
-            return _form(model(*subject.loaded.inputs)) == subject.form
+            return not subject.runs_on_fakes or _same_form(subject, model)
     except Exception:
         return False
+
+
+def _same_form(subject: Subject, model: torch.nn.Module) -> bool:
+    with subject.loaded.mode:
+        if subject.form is None:
+            subject.form = _form(subject.model(*subject.loaded.inputs))
+        return bool(_form(model(*subject.loaded.inputs)) == subject.form)
 
 
 def _weights(model: torch.nn.Module) -> list[tuple[str, Any, Any]]:

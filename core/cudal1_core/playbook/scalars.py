@@ -45,9 +45,7 @@ def _apply(word: str, form: _Form, constant: float, node: fx.Node) -> _Form:
     if word == "mul":
         return _Form(form.base, form.scale * constant, form.shift * constant, steps)
     if word == "div":
-        return (
-            _Form(form.base, form.scale / constant, form.shift / constant, steps) if constant else _Form(node)
-        )
+        return _Form(form.base, form.scale / constant, form.shift / constant, steps) if constant else _Form(node)
     return _Form(form.base, form.scale, form.shift + (constant if word == "add" else -constant), steps)
 
 
@@ -79,9 +77,7 @@ def change(node: fx.Node, edit: Editor) -> fx.Node | None:
 RULE = Rule(
     change,
     Finding(
-        "Several multiplications and additions by constants follow each other, each a pass over the whole "
-        "tensor.",
-        "They are joined into one multiplication (and one addition where needed) with constants worked "
-        "out beforehand.",
+        "Several multiplications and additions by constants follow each other, each a pass over the whole tensor.",
+        "They are joined into one multiplication (and one addition where needed) with constants worked out beforehand.",
     ),
 )

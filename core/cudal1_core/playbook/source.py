@@ -11,6 +11,8 @@ import textwrap
 import tokenize
 from dataclasses import dataclass, field
 
+from cudal1_core.playbook.wrapping import wrapped
+
 DROPPED = {"get_inputs", "get_init_inputs"}
 
 
@@ -41,14 +43,22 @@ class Rewriter:
     def replace_body(self, function: ast.FunctionDef, statements: list[ast.stmt]) -> None:
         """The docstring stays."""
         first = function.body[0]
-        keep = (
-            isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
-        )
+        keep = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1
         start = function.body[1] if keep else first
-        text = "\n".join(ast.unparse(ast.fix_missing_locations(s)) for s in statements)
-        self.edits.append(
-            Edit(start.lineno, function.end_lineno or 0, textwrap.indent(text, " " * start.col_offset))
-        )
+        lines = [ast.unparse(ast.fix_missing_locations(s)) for s in statements]
+        text = "\n".join(wrapped(line, start.col_offset) for line in lines)
+        before = self.source.splitlines()[start.lineno - 1][: start.col_offset]
+        if before.strip():  # `def forward(self, x): return ...` on one line
+            pad = self.indent(function) + "    "
+            text = before.rstrip() + "\n" + textwrap.indent(text, pad)
+        else:
+            text = textwrap.indent(text, before)
+        self.edits.append(Edit(start.lineno, function.end_lineno or 0, text))
+
+    def indent(self, node: ast.stmt) -> str:
+        """The white space before a statement, tabs included."""
+        line = self.source.splitlines()[node.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
 
     def insert_before(self, line: int, text: str) -> None:
         self.edits.append(Edit(line, line - 1, text))
@@ -181,6 +191,4 @@ def _always(node: ast.stmt) -> bool:
 def _binds(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
-    return {
-        part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    }
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}

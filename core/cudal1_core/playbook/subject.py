@@ -120,9 +120,7 @@ def _inlined(root: nn.Module) -> Callable[[nn.Module], bool]:
         if module is root:
             return True
         norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-        return type(module) is nn.Sequential and any(
-            isinstance(part, norms) and not part.training for part in module
-        )
+        return type(module) is nn.Sequential and any(isinstance(part, norms) and not part.training for part in module)
 
     return inline
 

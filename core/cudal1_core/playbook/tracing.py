@@ -259,9 +259,7 @@ class Tracer(TorchFunctionMode):
             self.sizes[node, index] = TracedInt.make(size, made)
         return self.sizes[node, index]
 
-    def _record(
-        self, op: str, func: Any, args: Any, kwargs: Any, result: Any, module: str | None = None
-    ) -> fx.Node:
+    def _record(self, op: str, func: Any, args: Any, kwargs: Any, result: Any, module: str | None = None) -> fx.Node:
         if len(self.graph.nodes) > MOST_NODES:
             raise Untraceable("too many steps")
         origin, frame = self.source.find(sys._getframe(1))
@@ -273,9 +271,7 @@ class Tracer(TorchFunctionMode):
             self._to_node(tuple(args)),
             self._to_node(dict(kwargs)),
         )
-        node.meta.update(
-            op=op, val=result, origin=origin, scope=(frame.f_globals, frame.f_locals.get("self"))
-        )
+        node.meta.update(op=op, val=result, origin=origin, scope=(frame.f_globals, frame.f_locals.get("self")))
         node.meta["locals"] = frozenset(frame.f_code.co_varnames)
         node.meta["stmt"] = self.source.statements.get(origin) if origin is not None else None
         self._remember(result, node)

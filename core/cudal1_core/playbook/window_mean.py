@@ -77,8 +77,7 @@ def _build(
 RULE = Rule(
     change,
     Finding(
-        "A transposed convolution fills a large output that is only ever seen through its sum over all "
-        "positions.",
+        "A transposed convolution fills a large output that is only ever seen through its sum over all positions.",
         "Every input value meets every tap of the kernel exactly once, so the sum over positions is the "
         "sum of the input "
         "times the sum of the kernel: a small matrix product, plus the bias.",
