@@ -47,6 +47,7 @@ class WorkbenchApp(App[None]):
         self.animation_level = "none"
         self.session = session or Session(run, mode=mode, reference=reference, out=out)
         self.workbench = WorkbenchScreen(self.session)
+        self.failure: Exception | None = None  # why the run never began
         self._notices = self._register_themes()
         if theme not in self.available_themes:
             self._notices.append(f"There is no theme {theme!r}; {DEFAULT_THEME} is used.")
@@ -72,6 +73,11 @@ class WorkbenchApp(App[None]):
     def on_mount(self) -> None:
         for notice in self._notices:
             self.notify(notice, severity="warning", timeout=10, markup=False)
+
+    def on_workbench_screen_never_began(self, message: WorkbenchScreen.NeverBegan) -> None:
+        """Nothing can be done about it here; `main` raises it for the command line to tell."""
+        self.failure = message.error
+        self.exit()
 
     async def action_quit(self) -> None:
         if not self.session.view.running or self.screen is not self.workbench:
@@ -114,6 +120,8 @@ async def serve(app: WorkbenchApp, *, mouse: bool = True, headless: bool = False
 
 
 def main(app: WorkbenchApp, *, mouse: bool = True) -> int:
-    """Runs the workbench to its end; returns the exit status."""
+    """Runs the workbench to its end; returns the exit status. Raises what kept the run from beginning."""
     asyncio.run(serve(app, mouse=mouse))
+    if app.failure is not None:
+        raise app.failure
     return app.return_code or 0

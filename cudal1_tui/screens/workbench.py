@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 from textual.binding import Binding
 from textual.containers import Container
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -48,6 +50,12 @@ class WorkbenchScreen(Screen[None]):
         for action in ACTIONS
     ]
 
+    @dataclass
+    class NeverBegan(Message):
+        """The run could not be put together."""
+
+        error: Exception
+
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
@@ -79,10 +87,14 @@ class WorkbenchScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Panes stand in the order they are read and tabbed through, which differs with the layout."""
+        if event.size != self.app.size:
+            event.prevent_default()  # overtaken by a newer size; laying it out would bring both back for ever
+            return
         body, code, candidates = (self.query_one(name) for name in ("#body", "#code", "#candidates"))
-        if event.size.width < COLUMNS:
+        stacked, standing = event.size.width < COLUMNS, body.children.index(code)
+        if stacked and standing < body.children.index(candidates):
             body.move_child(code, after=candidates)
-        else:
+        elif not stacked and standing > body.children.index(candidates):
             body.move_child(code, before=candidates)
         self._drawn = None
         self.call_after_refresh(self.draw)
@@ -266,5 +278,9 @@ class WorkbenchScreen(Screen[None]):
             self.call_later(self.drain)
 
     def _failed(self, error: Exception) -> None:
+        self.drain()
+        if self.session.view.started_at is None:
+            self.post_message(self.NeverBegan(error))
+            return
         self.session.trouble(error)
         self.call_later(self.draw)

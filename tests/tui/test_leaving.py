@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
-from cudal1_core.errors import PolicyError
+from cudal1_core.errors import PolicyError, UsageError
 from cudal1_core.events import BaselineTimed, TokenArrived
 
 from cudal1_tui.app import WorkbenchApp, serve
 from cudal1_tui.bridge import Pump
+from cudal1_tui.later import RunLater
 from tests.tui import recorded
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     import pytest
     from cudal1_core.events import Event
@@ -51,6 +53,41 @@ async def test_a_run_that_never_ends_by_itself_is_cut_off() -> None:
     await asyncio.sleep(0)
     await asyncio.wait_for(pump.stop(), 5)
     assert run.stopped
+
+
+async def test_a_run_is_put_together_only_when_its_events_are_asked_for() -> None:
+    made = recorded.ScriptedRun()
+    released: list[str] = []
+
+    @contextmanager
+    def prepare() -> Iterator[recorded.ScriptedRun]:
+        yield made
+        released.append("archive")
+
+    with RunLater(prepare) as later:
+        assert (later.run, later.paused) == (None, False)
+        await later.stop()
+        made.tell(recorded.opening("/x/softmax.py"))
+        first = await anext(aiter(later.events()))
+        assert first == recorded.opening("/x/softmax.py")[0]
+        later.pause()
+        later.decide("c01", "fed")
+        later.extend(2)
+        assert later.paused
+        await later.stop()
+        assert released == []
+    assert made.asked == [("pause",), ("c01", "fed", None), ("extend", 2)]
+    assert made.stopped
+    assert released == ["archive"]
+
+
+async def test_a_run_that_cannot_be_put_together_ends_the_workbench_with_its_error() -> None:
+    def prepare() -> AbstractContextManager[recorded.ScriptedRun]:
+        raise UsageError("There is no policy 'nothing'")
+
+    app = WorkbenchApp(RunLater(prepare))
+    await asyncio.wait_for(serve(app, headless=True), 30)
+    assert str(app.failure) == "There is no policy 'nothing'"
 
 
 class Failing(recorded.ScriptedRun):
