@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-ROWS = 1280
-COLUMNS = 1024
+ROWS = 2048
+COLUMNS = 512
 
 
 class Model(nn.Module):

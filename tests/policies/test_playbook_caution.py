@@ -260,3 +260,25 @@ def test_layout_of_the_person_s_file_does_not_matter(tmp_path: Path, forward: st
     assert source is not None
     if technique == "library operations":
         assert_same_function(search, source)
+
+
+@pytest.mark.parametrize(
+    "store", ["self.last = x", "self.seen.append(x.shape)", "self.table['x'] = x", "self.count += 1"]
+)
+def test_a_forward_that_keeps_state_is_not_rewritten(tmp_path: Path, store: str) -> None:
+    init = "self.seen = []; self.table = {}; self.count = 0"
+    search = search_for(tmp_path, forward_only(f"{store}; return x * torch.sigmoid(x)", X, init), device="cuda:0")
+    assert [name for name in (*EXACT, "CUDA graphs") if candidate(search, name) is not None] == []
+
+
+@pytest.mark.parametrize(
+    ("forward", "init"),
+    [
+        ("return self.conv(x).view(2, -1)", "self.conv = nn.Conv2d(3, 4, 3)"),
+        ("return self.norm(self.conv(x))", "self.conv = nn.Conv2d(3, 4, 3); self.norm = nn.GroupNorm(2, 4)"),
+        ("return self.norm(self.conv(x))", "self.conv = nn.Conv2d(3, 4, 3); self.norm = nn.BatchNorm2d(4)"),
+    ],
+    ids=["a view", "group norm", "batch norm in training"],
+)
+def test_channels_last_is_not_offered_where_it_breaks_or_loses_digits(tmp_path: Path, forward: str, init: str) -> None:
+    assert candidate(search_for(tmp_path, forward_only(forward, IMAGE, init)), "memory layout") is None

@@ -25,6 +25,8 @@ class ChannelsLast:
         parts = list(subject.model.modules())
         if any(_measures(part) for part in parts):
             return None  # their sums lose digits in this order
+        if any(n.meta.get("op") == "view" for u in subject.units for t in u.traces for n in t.graph.nodes):
+            return None  # a view needs the usual order
         flat = any(isinstance(p, (nn.Conv2d, nn.ConvTranspose2d)) for p in parts)
         deep = any(isinstance(p, (nn.Conv3d, nn.ConvTranspose3d)) for p in parts)
         rank, order = (4, "torch.channels_last") if flat else (5, "torch.channels_last_3d")

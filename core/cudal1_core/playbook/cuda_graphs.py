@@ -95,7 +95,7 @@ def _recordable(subject: Subject) -> bool:
     if subject.why_untraced or draws_numbers(subject):
         return False
     graphs = [trace.graph for unit in subject.units for trace in unit.traces]
-    if not all(trace.pure for unit in subject.units for trace in unit.traces):
+    if not all(unit.movable for unit in subject.units):
         return False
     for part in subject.model.modules():
         norm = isinstance(part, nn.modules.batchnorm._NormBase) and part.training and part.track_running_stats
@@ -103,12 +103,7 @@ def _recordable(subject: Subject) -> bool:
         if norm or not known or hasattr(part, "compute") or hasattr(part, "recordings"):
             return False
     names = {part.id for part in ast.walk(subject.tree) if isinstance(part, ast.Name)}
-    stores = any(_stores_on_self(unit.function) for unit in subject.units)
-    return "Recording" not in names and not stores and all(_stays_on_gpu(graph) for graph in graphs)
-
-
-def _stores_on_self(function: ast.FunctionDef) -> bool:
-    return any(isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) for part in ast.walk(function))
+    return "Recording" not in names and all(_stays_on_gpu(graph) for graph in graphs)
 
 
 def _stays_on_gpu(graph: fx.Graph) -> bool:

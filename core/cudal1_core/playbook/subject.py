@@ -26,6 +26,11 @@ class Unit:
     owner: ast.ClassDef
     traces: tuple[Trace, ...]
 
+    @property
+    def movable(self) -> bool:
+        """Its steps may be moved and joined: nothing is changed that anyone else sees, in tensors or in Python."""
+        return all(trace.pure for trace in self.traces) and not _keeps_state(self.owner)
+
 
 @dataclass
 class Subject:
@@ -123,6 +128,26 @@ def _inlined(root: nn.Module) -> Callable[[nn.Module], bool]:
         return type(module) is nn.Sequential and any(isinstance(part, norms) and not part.training for part in module)
 
     return inline
+
+
+def _keeps_state(owner: ast.ClassDef) -> bool:
+    """A method other than the constructor stores something on the module or in a global."""
+    methods = [f for f in owner.body if isinstance(f, ast.FunctionDef) and f.name != "__init__" and f.args.args]
+    for method in methods:
+        me = method.args.args[0].arg
+        for part in ast.walk(method):
+            stores = isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.ctx, ast.Store)
+            told = isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)
+            target = part if stores else part.value.func if told else None  # type: ignore[attr-defined]
+            if isinstance(part, (ast.Global, ast.Nonlocal)) or (target is not None and _root(target) == me):
+                return True
+    return False
+
+
+def _root(expression: ast.AST) -> str:
+    while isinstance(expression, (ast.Attribute, ast.Subscript, ast.Call)):
+        expression = expression.func if isinstance(expression, ast.Call) else expression.value
+    return expression.id if isinstance(expression, ast.Name) else ""
 
 
 def _function_at(tree: ast.Module, code: CodeType) -> tuple[ast.FunctionDef, ast.ClassDef] | None:

@@ -65,7 +65,7 @@ class Draft:
         """
         replaced = 0
         for unit in self.subject.units:
-            if not all(trace.pure for trace in unit.traces):
+            if not unit.movable:
                 continue
             graphs = [copy_graph(g) for g in self.graphs.get(unit, [t.graph for t in unit.traces])]
             counts = [self._rewrite_graph(graph, change) for graph in graphs]

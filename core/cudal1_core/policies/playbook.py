@@ -45,9 +45,7 @@ class PlaybookPolicy:
                 while not finished:
                     reply = await self._reply(child)
                     if isinstance(reply, Written):
-                        yield Fragment(
-                            index, reply.text, done=True, title=reply.title, techniques=reply.techniques
-                        )
+                        yield Fragment(index, reply.text, done=True, title=reply.title, techniques=reply.techniques)
                         index += 1
                         continue
                     finished = True
@@ -83,9 +81,7 @@ class PlaybookPolicy:
                 env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": self._cache.name},
             )
         except OSError as error:
-            raise PolicyError(
-                "The playbook did not start", str(error), "Check the Python installation."
-            ) from error
+            raise PolicyError("The playbook did not start", str(error), "Check the Python installation.") from error
         finally:
             if errors is not None:
                 errors.close()
