@@ -78,9 +78,7 @@ class CandidateList(ScrollView, can_focus=True):
             self.refresh()
         for number in changed:
             self.refresh_lines(number + 1)
-        if grew:
-            self.call_after_refresh(self._reveal)  # the new length is known to the layout only then
-        elif moved:
+        if moved or grew:
             self._reveal()
 
     def on_resize(self) -> None:
@@ -135,9 +133,13 @@ class CandidateList(ScrollView, can_focus=True):
         shown = max(self.size.height - 1, 1)  # the heading stays
         top = self.scroll_offset.y
         if number < top:
-            self.scroll_to(y=number, animate=False, immediate=True)
+            self._scroll(number)
         elif number >= top + shown:
-            self.scroll_to(y=number - shown + 1, animate=False, immediate=True)
+            self._scroll(number - shown + 1)
+
+    def _scroll(self, top: int) -> None:
+        """Forced, because a list that has just outgrown its pane has no scrollbar yet."""
+        self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
 
 def _heading(columns: Columns, width: int) -> str:
