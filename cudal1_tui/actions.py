@@ -25,7 +25,7 @@ ACTIONS = (
     Action("undo", ("u",), "undo", "undo", "Take back the last decision, and the file it wrote.", "wide"),
     Action("pause", ("space",), "pause", "pause", "Pause or resume the run.", "always"),
     Action("diff", ("d",), "diff", "diff", "Compare with the reference, or go back to the code.", "always"),
-    Action("more", ("n",), "more", "one more round", "Run one more round once the run is done."),
+    Action("more", ("n",), "more", "one more", "Run one more round once the run is done."),
     Action("down", ("j", "down"), "move('down')", "next", "Select the next candidate."),
     Action("up", ("k", "up"), "move('up')", "previous", "Select the previous candidate."),
     Action("top", ("g", "home"), "move('top')", "first", "Select the first candidate."),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from cudal1_core import accept
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
@@ -29,8 +29,8 @@ class Question(ModalScreen["Answer | None"], Generic[Answer]):
     CSS_PATH = "questions.tcss"
     BINDINGS: ClassVar = [
         Binding("escape", "answer('')", "cancel"),
-        Binding("left", "app.focus_previous", "previous"),
-        Binding("right", "app.focus_next", "next"),
+        Binding("up,left,k", "app.focus_previous", "previous"),
+        Binding("down,right,j", "app.focus_next", "next"),
     ]
 
     def __init__(self, title: str, meaning: str, choices: list[tuple[str, str, Answer | None]]) -> None:
@@ -46,7 +46,7 @@ class Question(ModalScreen["Answer | None"], Generic[Answer]):
         with Vertical(id="question"):
             yield Static(Content.styled(one_line(self._title), "bold"), id="title")
             yield Static(Content(self._meaning), id="meaning")
-            with Horizontal(id="choices"):
+            with Vertical(id="choices"):
                 for key, words, _ in self._choices:
                     label = Content.assemble((key, "bold underline"), f" {words}")
                     yield Button(label, id=f"choice-{key}", compact=True)

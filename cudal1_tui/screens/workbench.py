@@ -222,6 +222,7 @@ class WorkbenchScreen(Screen[None]):
 
     def _say(self, note: Note | None) -> None:
         if note is not None:
+            self.app.clear_notifications()  # one at a time: they lie over the work
             self.notify(note.text, severity=note.severity, markup=False)
         self.draw()
 
