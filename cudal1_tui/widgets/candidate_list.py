@@ -108,7 +108,7 @@ class CandidateList(ScrollView, can_focus=True):
         decided = _DECISIONS[row.decision]
         if decided and not columns.decision:
             word = decided
-        title = one_line(row.candidate.title) if row.candidate else f"{words.count_text(len(row.text))} chars"
+        title = _title(row)
         tint = words.ink_of(row, self._best)
         parts = [
             ("primary", "▎" if chosen else " "),
@@ -140,6 +140,14 @@ class CandidateList(ScrollView, can_focus=True):
     def _scroll(self, top: int) -> None:
         """Forced, because a list that has just outgrown its pane has no scrollbar yet."""
         self.scroll_to(y=top, animate=False, immediate=True, force=True)
+
+
+def _title(row: Row) -> str:
+    if row.candidate is None:
+        return f"{words.count_text(len(row.text))} chars"
+    title = one_line(row.candidate.title)
+    labels = row.verdict.labels if row.verdict else ()
+    return f"! not drop-in: {title}" if "not_drop_in" in labels else title
 
 
 def _heading(columns: Columns, width: int) -> str:

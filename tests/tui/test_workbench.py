@@ -42,6 +42,14 @@ async def test_each_candidate_is_a_row_with_its_state_and_numbers(opened: Opened
         assert [row[1] for row in rows] == [f"c{n:02d}" for n in range(1, 11)]
 
 
+async def test_a_faster_candidate_that_is_not_drop_in_says_why_it_is_not_the_best(opened: Opened) -> None:
+    async with opened() as desk:
+        await desk.tell([*recorded.middle(str(desk.reference)), *recorded.rest()])
+        row = next(line for line in desk.seen.splitlines() if "c10 accepted" in line)
+        assert "✓ c10" in row
+        assert "! not drop-in" in row
+
+
 async def test_a_accepts_and_writes_beside_the_reference(opened: Opened, size: Size) -> None:
     async with opened(size) as desk:
         await desk.tell(recorded.middle(str(desk.reference)))
