@@ -282,3 +282,27 @@ def test_a_forward_that_keeps_state_is_not_rewritten(tmp_path: Path, store: str)
 )
 def test_channels_last_is_not_offered_where_it_breaks_or_loses_digits(tmp_path: Path, forward: str, init: str) -> None:
     assert candidate(search_for(tmp_path, forward_only(forward, IMAGE, init)), "memory layout") is None
+
+
+@pytest.mark.parametrize(
+    ("forward", "init"),
+    [
+        ("return torch.relu(self.conv(x))", "self.conv = nn.Conv2d(3, 4, 3)"),
+        ("return F.conv2d(x, self.w)", "self.w = nn.Parameter(torch.randn(4, 3, 3, 3))"),
+    ],
+    ids=["layer", "function"],
+)
+def test_fused_convolutions_keep_their_order_on_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forward: str, init: str
+) -> None:
+    monkeypatch.setattr("cudal1_core.playbook.fusion.compiler_found", lambda subject: True)
+    search = search_for(tmp_path, forward_only(forward, IMAGE, init), device="cuda:0")
+    assert "'layout_optimization': False" in (candidate(search, "operation fusion") or "")
+    assert candidate(search, "searched fusion") is None
+
+
+def test_another_kernel_on_a_gpu_may_not_round_to_tf32(tmp_path: Path) -> None:
+    reference = forward_only("return torch.relu(self.conv(x))", IMAGE, "self.conv = nn.Conv2d(3, 4, 3)")
+    search = search_for(tmp_path, reference, device="cuda:0")
+    for names in (("memory layout",), ("convolution search",), ("memory layout", "convolution search")):
+        assert (candidate(search, *names) or "").count("torch.backends.cudnn.allow_tf32 = False") == 1

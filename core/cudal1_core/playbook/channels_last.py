@@ -7,6 +7,7 @@ import ast
 from torch import nn
 
 from cudal1_core.playbook.graphs import shape, value
+from cudal1_core.playbook.kernel_choice import FULL_PRECISION
 from cudal1_core.playbook.technique import Draft, Finding, Stage
 
 
@@ -59,6 +60,8 @@ class ChannelsLast:
         rewriter.insert_before(start.lineno, text)
         rewriter.imports.append("import torch")
         owner = rewriter.class_of(draft.subject.model_name)
+        if draft.subject.on_cuda and owner is not None:
+            rewriter.settings(min([owner.lineno, *(d.lineno for d in owner.decorator_list)]), FULL_PRECISION)
         if any(p.dim() == 9 - images_rank(order) for p in draft.subject.model.parameters()):
             return  # Module.to would reorder weights of the other rank too
         makers = [f for f in (owner.body if owner else []) if isinstance(f, ast.FunctionDef) and f.name == "__init__"]

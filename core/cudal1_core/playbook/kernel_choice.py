@@ -6,6 +6,8 @@ from torch import nn
 
 from cudal1_core.playbook.technique import Draft, Finding, Stage
 
+FULL_PRECISION = "torch.backends.cudnn.allow_tf32 = False"  # else another kernel may round where the old did not
+
 
 class KernelChoice:
     name = "convolution search"
@@ -21,13 +23,12 @@ class KernelChoice:
         if owner is None:
             return None
         line = min([owner.lineno, *(d.lineno for d in owner.decorator_list)])
-        draft.rewriter.insert_before(line, "torch.backends.cudnn.benchmark = True\n\n")
+        draft.rewriter.settings(line, "torch.backends.cudnn.benchmark = True", FULL_PRECISION)
         draft.rewriter.imports.append("import torch")
         return Finding(
             "cuDNN has many kernels for one convolution and picks by rule of thumb unless it is told to measure.",
-            "With torch.backends.cudnn.benchmark the first call with a shape measures the kernels and "
-            "later calls use "
-            "the fastest. Precision settings are left as they are.",
+            "With torch.backends.cudnn.benchmark the first call with a shape measures the kernels and later calls use "
+            "the fastest. Kernels that round to TF32 are left out, so the precision is never below the reference's.",
         )
 
 

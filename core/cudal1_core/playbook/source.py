@@ -63,6 +63,13 @@ class Rewriter:
     def insert_before(self, line: int, text: str) -> None:
         self.edits.append(Edit(line, line - 1, text))
 
+    def settings(self, line: int, *lines: str) -> None:
+        """Statements before the class, each once."""
+        done = {text for edit in self.edits for text in edit.text.split("\n")}
+        new = [text for text in lines if text not in done]
+        if new:
+            self.insert_before(line, "\n".join(new) + "\n\n")
+
     def replace_line(self, line: int, text: str) -> None:
         self.edits.append(Edit(line, line, text))
 
