@@ -40,7 +40,7 @@ class Arena:
 
 
 def create(device: str, nbytes: int) -> Arena:
-    """A fresh arena of at least `nbytes` bytes, zero filled on the CPU."""
+    """A fresh arena of at least `nbytes` bytes, zero filled."""
     nbytes = max(nbytes, 4096)
     if torch.device(device).type == "cuda":
         return _create_cuda(device, nbytes)
@@ -152,7 +152,9 @@ def _create_cuda(device: str, nbytes: int) -> Arena:
     handle = _call(driver.cuMemCreate(nbytes, properties, 0))
     kind = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     fd = int(_call(driver.cuMemExportToShareableHandle(handle, kind, 0)))
-    return _map_cuda(device, nbytes, handle, fd)
+    arena = _map_cuda(device, nbytes, handle, fd)
+    arena.data.zero_()
+    return arena
 
 
 def _attach_cuda(device: str, nbytes: int, fd: int) -> Arena:

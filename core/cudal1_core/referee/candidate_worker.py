@@ -81,9 +81,9 @@ class Runner:
         self.device = device
         flags.apply(settings)
         try:
-            module = loading.load_file(Path(path), Path(path).stem, with_folder=is_reference)
             if not is_reference:
-                sys.path.insert(0, str(Path(path).parent))
+                sys.path.insert(0, str(Path(path).parent))  # the reference's helper modules lie there
+            module = loading.load_file(Path(path), Path(path).stem, with_folder=is_reference)
         except BaseException as error:
             return {**_failure(error), "failed": "build_failed", "line": loading.error_line(error, path)}
         built = getattr(module, class_name, None)
@@ -151,30 +151,35 @@ class Runner:
     ) -> None:
         """Calls the module once a slot.
 
-        All at once: waits for "go", calls on every slot, synchronises, answers "called", copies the outputs out,
-        synchronises, answers with their forms. One by one: a "go", a call, a copy and an answer for each slot,
-        the copy queued straight after the call with no synchronisation between. `null` returns the slot's own
-        outputs instead of calling, which is what the protocol alone costs.
+        All at once: waits for "go", calls on every slot, synchronises, answers "called", waits until that is noted,
+        copies the outputs out, synchronises, answers with their forms. One by one: a "go", a call, a copy and an
+        answer for each slot, the copy queued straight after the call with no synchronisation between. `null`
+        returns ready outputs of the same size instead of calling, which is what the protocol alone costs.
         """
         gc.collect()
         gc.disable()
         self.kept = {}
+        ready = {slot: [t.clone() for t in self.outputs[slot]] for slot in slots} if null else {}
+        spark = torch.zeros(1, device=self.device)
         try:
             with torch.enable_grad() if grad else torch.no_grad():
                 self.channel.send_json({"ready": True})
                 for steps in [[slot] for slot in slots] if one_by_one else [slots]:
                     scalars = self.channel.recv_pickle()
                     made = []
+                    if null and self.device != "cpu":
+                        spark.add_(1)  # the first launch of a block wakes the device, on every side
                     for slot in steps:
                         if delay:
                             torch.cuda._sleep(20_000_000)  # type: ignore[no-untyped-call]
                         if seeds is not None:
                             torch.manual_seed(seeds[slot])
                         args, kwargs = self._arguments(slot, scalars)
-                        made.append(self.outputs[slot] if null else self.model(*args, **kwargs))
+                        made.append(ready[slot] if null else self.model(*args, **kwargs))
                     if not one_by_one:
                         self._synchronize()
                         self.channel.send_json({"called": True})
+                        self.channel.recv_pickle()
                     forms = [self._copy_out(slot, value) for slot, value in zip(steps, made, strict=True)]
                     self._synchronize()
                     self.channel.send_json({"forms": forms})

@@ -16,6 +16,7 @@ from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import JITTERS
 
 SLOTS = 4
+CERTAIN = 0.8  # share of the bound, against the reference itself, up to which no float64 run is needed
 PRECISION_ROOM = {"tf32": 4.0, "fp16": 4.0, "bf16": 32.0}  # times the error of TF32 rounding
 
 
@@ -60,6 +61,34 @@ class Comparison:
                 place = f"output {number}" if len(leaves) > 1 else "the output"
                 raise FaultError("wrong_form", f"{place} is {_leaf_text(one)}, the reference gives {_leaf_text(two)}")
 
+    def block(
+        self, candidate: Runner, reference: Runner, draws: list[Draw], seeds: list[int] | None, state: int
+    ) -> None:
+        """Inputs and outputs of a whole block at once; what is in doubt is looked at call by call."""
+        if not torch.equal(candidate.arenas[0].data, reference.arenas[0].data):
+            for slot in range(len(draws)):
+                self.inputs(candidate, reference, slot)
+        doubtful: set[int] = set()
+        for index, bound in enumerate(self.q.bounds[state]):
+            got, want = (r.outputs.stacked(r.arenas[1], index, len(draws)) for r in (candidate, reference))
+            found = compare.distances(got, want) if bound else None
+            if bound is None or found is None:
+                doubtful |= set(range(len(draws))) if not torch.equal(got, want) else set()
+                continue
+            for slot, (off, scale) in enumerate(found):
+                share = bound.excess(off, scale)
+                if share > CERTAIN:
+                    doubtful.add(slot)
+                else:
+                    self._remember(share, off, scale)
+        for slot in sorted(doubtful):
+            self.outputs(candidate, reference, slot, draws[slot], seeds[slot] if seeds else None, state)
+        self.sets += len(draws) - len(doubtful)
+
+    def _remember(self, share: float, found: compare.Distance, scale: float) -> None:
+        self.worst = max(self.worst, min(share, 1.0))
+        self.worst_relative = max(self.worst_relative, found.rms / scale if scale else 0.0)
+
     def outputs(
         self, candidate: Runner, reference: Runner, slot: int, draw: Draw, seed: int | None, state: int
     ) -> None:
@@ -75,14 +104,13 @@ class Comparison:
             scale = compare.scale_of(want)
             found = compare.distance(got, want)
             share = bound.excess(found, scale)
-            if share > 0.8:
+            if share > CERTAIN:
                 found, share = self._in_doubt(index, got, found, share, bound, scale, draw, seed)
             if share > 1:
                 found, share = self._near_tie(index, got, want, bound, scale, draw, seed, found, share)
             if share > 1:
                 self._refuse(index, got, want, found, share, bound, scale)
-            self.worst = max(self.worst, min(share, 1.0))
-            self.worst_relative = max(self.worst_relative, found.rms / scale if scale else 0.0)
+            self._remember(share, found, scale)
 
     def scalars(self, got: list[Any], want: list[Any]) -> None:
         """Plain numbers among the outputs, compared by their claimed values."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+BFLOAT16_BITS = 7
 OWN_FACTOR = 6.0  # times the reference's own error is always allowed
 
 # dtype -> (mantissa bits, mantissa bits of the cheaper format): TF32 for float32, e4m3 for the halves
@@ -36,6 +37,10 @@ class Distance:
 
     def values(self) -> tuple[float, float, float]:
         return self.rms, self.worst, self.row
+
+
+def larger(one: Distance, other: Distance) -> Distance:
+    return Distance(*map(max, one.values(), other.values()))
 
 
 ZERO = Distance(0.0, 0.0, 0.0)
@@ -68,6 +73,34 @@ def distance(a: torch.Tensor, b: torch.Tensor, exact: bool = False) -> Distance:
     rms = worst * math.sqrt(float(squares.mean(dtype=torch.float64)))
     row = worst * math.sqrt(float(squares.mean(-1).max())) if squares.dim() > 1 else rms
     return Distance(rms, worst, row)
+
+
+CHUNK = 1 << 26  # elements compared at a time
+
+
+def distances(a: torch.Tensor, b: torch.Tensor) -> list[tuple[Distance, float]] | None:
+    """Distance and scale of each row of two stacks of outputs, at the price of one.
+
+    None where something is not finite or the dtype is unusual: then rows must be compared one by one.
+    """
+    if a.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16) or not a[0].numel():
+        return None
+    wide = torch.float64 if a.dtype == torch.float64 else torch.float32
+    rows = max(1, CHUNK // a[0].numel())
+    found: list[tuple[Distance, float]] = []
+    for start in range(0, len(a), rows):
+        one, two = a[start : start + rows].to(wide), b[start : start + rows].to(wide)
+        off = (one - two).abs_().flatten(1)
+        worst = off.amax(1)
+        squares = (off / worst.clamp(min=torch.finfo(wide).tiny).unsqueeze(1)).square_().view(one.shape)
+        mean = squares.flatten(1).mean(1, dtype=torch.float64)
+        row = squares.mean(-1).flatten(1).amax(1) if squares.dim() > 2 else mean
+        scale = two.flatten(1).square().mean(1, dtype=torch.float64).sqrt()
+        table = torch.stack([worst.double(), mean.sqrt() * worst, row.double().sqrt() * worst, scale], 1).tolist()
+        if not all(math.isfinite(value) for line in table for value in line):
+            return None
+        found += [(Distance(rms, worst_, row_), scale_) for worst_, rms, row_, scale_ in table]
+    return found
 
 
 def scale_of(truth: torch.Tensor) -> float:

@@ -35,6 +35,7 @@ from cudal1_core.verdict import Check, Verdict
 
 Walls = Literal["none", "process", "all"]
 
+FOLDER = "cudal1-"
 START_SECONDS = 120.0  # importing torch on a cold disk
 OVERALL_SECONDS = 900.0  # longest a single judgement may take before the referee itself is at fault
 END_SECONDS = 1.5
@@ -132,7 +133,8 @@ class Referee:
 
     def __init__(self, options: JudgeOptions, *, log_dir: Path | None = None) -> None:
         self.options = options
-        self.root = Path(tempfile.mkdtemp(prefix="cudal1-"))
+        _sweep()
+        self.root = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         self.log_dir = log_dir or self.root
         self.task: Task | None = None
         self.helpers: dict[str, bytes] = {}
@@ -211,7 +213,7 @@ class Referee:
 
         try:
             self._hand_over({"do": "judge", "rules": rules}, fds)
-            result = await self._result(OVERALL_SECONDS, on_fact)
+            result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, on_fact)
             if result.get("category") == "crashed":
                 await process.settled()
                 result = _explain_crash(result, process)
@@ -376,6 +378,14 @@ class Referee:
             versions=self.versions,
             seed=self.seed,
         )
+
+
+def _sweep() -> None:
+    """Removes what a killed process left behind: folders whose owner is gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)) and folder.stat().st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _look(path: Path) -> None:

@@ -68,13 +68,13 @@ class Judging:
             self.rules.call_timeout + self.rules.build_timeout,
         )
         self._correctness(checker)
-        win = self._observe()
         self.tell(stage="timing")
         self.doing = "timed outputs"
         speed = PairTimer(self.q, checker, self.rules.timing_budget_s, self._on_sample).measure()
         self.labels |= set(speed.labels)
         self._note("timed outputs", True, comparison.detail())
         self._note("timing", True, speed.detail)
+        win = self._observe()  # last, since a profiler slows the process from then on
         if comparison.used_precision:
             self.labels.add("reduced_precision")
             win = "reduced_precision"

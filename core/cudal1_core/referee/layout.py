@@ -106,6 +106,13 @@ class Slots:
             for leaf, offset in zip(self.leaves, self.offsets, strict=True)
         ]
 
+    def stacked(self, arena: Arena, leaf_index: int, count: int) -> torch.Tensor:
+        """One leaf of the first `count` trees as a single tensor, a tree a row; the leaf must be contiguous."""
+        leaf = self.leaves[leaf_index]
+        step = self.stride // leaf.dtype.itemsize
+        inner = leaf.strides
+        return arena.view(self.offsets[leaf_index], leaf.dtype, (count, *leaf.shape), (step, *inner))
+
     def spans(self, arena: Arena, index: int) -> list[torch.Tensor]:
         """Flat views of the memory of each leaf, gaps included."""
         start = index * self.stride

@@ -17,18 +17,20 @@ from statistics import median
 import psutil
 import torch
 
-from cudal1_core.referee.checks import Checker, scalars_of
+from cudal1_core.referee.checks import SLOTS, Checker, Comparison, scalars_of
 from cudal1_core.referee.drawing import Draw
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import Block, Runner
 from cudal1_core.referee.timing import Estimate, estimate
 
 WIDTH = 0.01  # half interval, relative, at which measuring stops
+MOST_CALLS = 256  # in a block
 LEAST_PAIRS = 7
 MOST_PAIRS = 80
 LONGEST_BLOCK = 0.5  # seconds of reference work in a block, where a single call is shorter
 SINGLE_SHARE = 4  # every so many pairs one is released call by call
 NULL_BLOCKS = 5
+ALONE_BLOCKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,8 @@ class PairTimer:
         self.checker.attach(count)
         states = len(self.q.states) if self.checker.drop_in else 1
         self.checker.load(0)
-        null_called, null_delivered = self._null(reference, count, one_by_one=False)
-        _, null_single = self._null(reference, min(count, 4), one_by_one=True)
+        null_called, null_delivered = null_cost(reference, count, one_by_one=False)
+        _, null_single = null_cost(reference, min(count, 4), one_by_one=True)
         deadline = time.monotonic() + self.budget_s
         pairs = 0
         while True:
@@ -137,10 +139,7 @@ class PairTimer:
         for block in mine:
             for form in block.forms:
                 self.checker.comparison.forms(form)
-        for slot, draw in enumerate(draws):
-            seed = seeds[slot] if seeds else None
-            self.checker.comparison.inputs(candidate, reference, slot)
-            self.checker.comparison.outputs(candidate, reference, slot, draw, seed, self.state)
+        self.checker.comparison.block(candidate, reference, draws, seeds, self.state)
         return mine, theirs
 
     def _block(self, runner: Runner, draws: list[Draw], seeds: list[int] | None, single: bool) -> list[Block]:
@@ -151,15 +150,6 @@ class PairTimer:
             seeds=seeds,
             scalars=scalars_of(self.q, draws),
         )
-
-    def _null(self, runner: Runner, count: int, one_by_one: bool) -> tuple[float, float]:
-        """Seconds of a whole block of the protocol alone (one by one: of a call)."""
-        called, delivered = [], []
-        for _ in range(NULL_BLOCKS):
-            blocks = runner.run(range(count), lambda slot: None, one_by_one=one_by_one, null=True)
-            called.append(median(b.called for b in blocks))
-            delivered.append(median(b.delivered for b in blocks))
-        return median(called), median(delivered)
 
     def _seconds(
         self, reference: list[Block], candidate: list[Block], null_called: float, null_delivered: float
@@ -176,17 +166,63 @@ class PairTimer:
         """Calls a block: long against the protocol, short against patience, and within memory."""
         times = []
         for runner in (self.checker.candidate, self.checker.reference):
-            draws = [self.q.inputs.fresh()]
-            blocks = [self._block(runner, draws, self.q.seed_list(1), False)[0] for _ in range(5)]
-            times.append(min(b.called for b in blocks[1:]))
-        faster, reference = min(times), times[1]
-        cpu = self.q.device == "cpu"
-        target, most = (0.010, 32) if cpu else (0.005, 256)
-        wanted = max(1, round(target / max(faster, 1e-6)))
-        patient = max(1, int(LONGEST_BLOCK / max(reference, 1e-6)))
-        one = max(self.checker.candidate.inputs.stride + self.checker.candidate.outputs.stride, 1)
-        if cpu:
-            memory = min(1 << 30, psutil.virtual_memory().available // 8)
-        else:
-            memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 6)
-        return max(1, min(wanted, patient, most, memory // one))
+            draws = [self.q.inputs.fresh() for _ in range(SLOTS)]
+            blocks = [self._block(runner, draws, self.q.seed_list(SLOTS), False)[0] for _ in range(4)]
+            times.append(min(b.called for b in blocks[1:]) / SLOTS)
+        reference = self.checker.reference
+        room = calls_in_memory(self.q.device, reference.inputs.stride + reference.outputs.stride)
+        return block_length(self.q.device, min(times), times[1], room)
+
+
+def block_length(device: str, faster: float, reference: float, room: int) -> int:
+    """Calls a block: long against the protocol, short against patience, and within memory. Times in seconds a call."""
+    target = 0.02 if device == "cpu" else 0.01
+    wanted = max(1, round(target / max(faster, 1e-6)))
+    patient = max(1, int(LONGEST_BLOCK / max(reference, 1e-6)))
+    return max(1, min(wanted, patient, MOST_CALLS, room))
+
+
+def calls_in_memory(device: str, nbytes: int) -> int:
+    """How many sets of inputs and outputs of `nbytes` bytes an arena may hold."""
+    if device == "cpu":
+        memory = min(1 << 30, psutil.virtual_memory().available // 8)
+    else:
+        memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 6)
+    return max(1, memory // max(nbytes, 1))
+
+
+def time_alone(q: Qualified, runner: Runner) -> float:
+    """Seconds a call of the reference by itself, before any candidate exists; protocol cost taken off."""
+    comparison = Comparison(q, None)
+
+    def block(count: int) -> Block:
+        draws = [q.inputs.fresh() for _ in range(count)]
+        return runner.run(
+            range(count),
+            comparison.writer(runner, draws),
+            one_by_one=False,
+            seeds=q.seed_list(count),
+            scalars=scalars_of(q, draws),
+            timeout=runner.call_timeout * 4,
+        )[0]
+
+    def attach(count: int) -> float:
+        runner.attach(q.inputs.tree, q.outputs, q.state, count)
+        return null_cost(runner, count, one_by_one=False)[0]
+
+    attach(1)
+    once = min(block(1).called for _ in range(2))
+    count = block_length(q.device, once, once, calls_in_memory(q.device, runner.inputs.stride + runner.outputs.stride))
+    null = attach(count)
+    blocks = [block(count) for _ in range(ALONE_BLOCKS)][1:]
+    return median(max(b.called - null, b.called / 20) / b.calls for b in blocks)
+
+
+def null_cost(runner: Runner, count: int, *, one_by_one: bool) -> tuple[float, float]:
+    """Seconds of a whole block of the protocol alone (one by one: of a call), until called and until delivered."""
+    called, delivered = [], []
+    for _ in range(NULL_BLOCKS):
+        blocks = runner.run(range(count), lambda slot: None, one_by_one=one_by_one, null=True)
+        called.append(median(b.called for b in blocks))
+        delivered.append(median(b.delivered for b in blocks))
+    return median(called), median(delivered)

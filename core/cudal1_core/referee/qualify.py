@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import compare, flags, loading
@@ -46,6 +47,7 @@ class Qualified:
     state: dict[str, Leaf]
     states: list[dict[str, torch.Tensor]]  # as built, then with other weights
     text: str = ""  # the reference's source
+    tf32: bool = False  # the reference's settings give TF32 to operators it uses, so TF32 is its own precision
     bounds: list[list[Bound | None]] = field(default_factory=list)  # by state, then by output tensor
     labels: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -115,6 +117,33 @@ def draws_random_numbers(model: Any, draw: Draw, path: Path, device: str) -> boo
     before = states()
     call(model, draw, path)
     return any(not torch.equal(a, b) for a, b in zip(before, states(), strict=True))
+
+
+def uses_tf32(model: Any, draw: Draw, path: Path, device: str) -> bool:
+    """Whether torch's settings allow TF32 to a convolution, recurrent layer or product that the forward calls."""
+    if device == "cpu":
+        return False
+    seen = OperatorNames()
+    with seen:
+        call(model, draw, path)
+    convolves = any(word in name for name in seen.names for word in ("convolution", "cudnn", "rnn", "lstm", "gru"))
+    multiplies = any(
+        name in seen.names for name in ("mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "addmv", "mv")
+    )
+    cudnn = torch.backends.cudnn.allow_tf32
+    return bool((convolves and cudnn) or (multiplies and torch.backends.cuda.matmul.allow_tf32))
+
+
+class OperatorNames(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Collects the names of the operators that run."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
 
 
 def other_states(model: Any, state: dict[str, torch.Tensor], device: str, count: int) -> list[dict[str, torch.Tensor]]:
@@ -190,9 +219,14 @@ def _calibrate(q: Qualified, state: dict[str, torch.Tensor]) -> list[Bound | Non
             truth = _tensors(exact_leaves)
             own = [compare.distance(a, b, exact=True) for a, b in zip(plain, truth, strict=True)]
         rounded = _tensors(q.truth.rounded(draw, seed))
+        cheap = [compare.distance(a, b, exact=True) for a, b in zip(rounded, truth, strict=True)]
+        if q.tf32:
+            own = [compare.larger(a, b) for a, b in zip(own, cheap, strict=True)]
+            coarser = _tensors(q.truth.rounded(draw, seed, compare.BFLOAT16_BITS))
+            cheap = [compare.distance(a, b, exact=True) for a, b in zip(coarser, truth, strict=True)]
         truths.append(truth)
         owns.append(own)
-        cheaps.append([compare.distance(a, b, exact=True) for a, b in zip(rounded, truth, strict=True)])
+        cheaps.append(cheap)
     bounds: list[Bound | None] = []
     for index, leaf in enumerate(q.outputs):
         floating = leaf.dtype in compare.MANTISSA

@@ -20,10 +20,10 @@ from cudal1_core.candidate import source_hash
 from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import flags, loading, qualify
 from cudal1_core.referee.channel import Channel, ChannelClosedError
-from cudal1_core.referee.checks import Comparison
 from cudal1_core.referee.drawing import InputSource
 from cudal1_core.referee.judging import Judging, Rules
 from cudal1_core.referee.layout import leaf_of
+from cudal1_core.referee.pairs import time_alone
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import Truth
@@ -80,7 +80,7 @@ class Worker:
                 init=q.init,
             )
             qualify.examine(q)
-            eager_ms = self._time_reference()
+            eager_ms = time_alone(q, self.reference) * 1e3
         except FaultError as fault:
             raise UnjudgeableError(
                 "reference_failed",
@@ -115,27 +115,6 @@ class Worker:
 
     def _tell(self, **fact: Any) -> None:
         self.host.send_json({"fact": fact})
-
-    def _time_reference(self) -> float:
-        """Milliseconds a call in a block of its own, before any candidate exists."""
-        assert self.q is not None
-        assert self.reference is not None
-        q = self.q
-        self.reference.attach(q.inputs.tree, q.outputs, q.state, 2)
-        comparison = Comparison(q, None)
-        times = []
-        for _ in range(4):
-            draws = [q.inputs.fresh() for _ in range(2)]
-            blocks = self.reference.run(
-                range(2),
-                comparison.writer(self.reference, draws),
-                one_by_one=False,
-                seeds=q.seed_list(2),
-                scalars=None if not q.inputs.scalars_vary else {i: list(d.tree.leaves) for i, d in enumerate(draws)},
-                timeout=self.reference.call_timeout * 4,
-            )
-            times.append(blocks[0].called / 2)
-        return min(times[1:]) * 1e3
 
 
 def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
@@ -224,6 +203,7 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         outputs=outputs,
         state={name: leaf_of(value, contiguous=True) for name, value in state.items()},
         states=[state, *others],
+        tf32=qualify.uses_tf32(model, draw, path, device),
         text=text,
     )
 

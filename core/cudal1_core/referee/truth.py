@@ -61,12 +61,12 @@ class Truth:
     def give_up(self, why: str) -> None:
         self.why_not, self.wide = why, None
 
-    def rounded(self, draw: Draw, seed: int | None) -> list[Any]:
-        """Leaves where inputs and weights were first rounded to the next cheaper format."""
+    def rounded(self, draw: Draw, seed: int | None, mantissa: int | None = None) -> list[Any]:
+        """Leaves where inputs and weights were first rounded to the next cheaper format, or to `mantissa` bits."""
 
         def cheapen(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
-            return compare.round_mantissa(tensor, bits[1]) if bits else tensor
+            return compare.round_mantissa(tensor, mantissa or bits[1]) if bits else tensor
 
         if self.wide is not None:
             with _float64_defaults():

@@ -9,7 +9,7 @@ from cudal1_core.errors import UnjudgeableError
 from cudal1_core.events import Event
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
-from cudal1_core.verdict import Check, Verdict
+from cudal1_core.verdict import Verdict
 
 
 async def verify(
@@ -33,28 +33,3 @@ async def verify(
 
 def unjudgeable(category: str, reason: str) -> Verdict:
     return Verdict("unjudgeable", category=category, reason=reason)
-
-
-def explain(verdict: Verdict) -> list[str]:
-    """The evidence in plain words, a line each."""
-    lines = [_headline(verdict)]
-    lines += [_line(check) for check in verdict.checks]
-    if verdict.labels:
-        lines.append("labels: " + ", ".join(verdict.labels))
-    if verdict.isolation:
-        lines.append("the candidate ran behind: " + ", ".join(verdict.isolation))
-    return lines
-
-
-def _headline(verdict: Verdict) -> str:
-    if not verdict.accepted:
-        return f"{verdict.verdict}: {verdict.category}: {verdict.reason}"
-    if verdict.speedup is None or verdict.speedup_interval is None:
-        return "accepted"
-    low, high = verdict.speedup_interval
-    times = f"{verdict.reference_ms:.4g} ms to {verdict.candidate_ms:.4g} ms a call"
-    return f"accepted: {verdict.speedup:.2f}x faster [{low:.2f} to {high:.2f}], {times}"
-
-
-def _line(check: Check) -> str:
-    return f"{'ok ' if check.passed else 'NO '} {check.name}: {check.detail}"

@@ -23,6 +23,7 @@ def main() -> None:
     from cudal1_core.referee import candidate_worker, reference_worker
 
     mains = {"reference": reference_worker.main, "candidate": candidate_worker.main}
+    sys.dont_write_bytecode = True  # no __pycache__ beside anybody's files
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     channel.send_json({"ready": os.getpid()})
