@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from cudal1_core.referee import arena as arenas
-from cudal1_core.referee import flags, loading, win
+from cudal1_core.referee import flags, linux, loading, win
 from cudal1_core.referee.channel import Channel, ChannelClosedError
 from cudal1_core.referee.layout import Slots, Tree, form_of, leaves_of
 
@@ -25,6 +25,7 @@ ERROR_LIMIT = 4000  # characters of an error that are passed on
 
 
 def main(fd: int) -> None:
+    linux.keep_freed_memory()
     channel = Channel.from_fd(fd)
     with contextlib.suppress(ChannelClosedError):
         runner = Runner(channel)
