@@ -11,6 +11,7 @@ from cudal1_core.referee.pairs import PairTimer
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate
+from cudal1_core.referee.turn import gpu_turn
 from cudal1_core.verdict import Check, round_towards_one
 
 
@@ -57,6 +58,10 @@ class Judging:
         self.labels |= set(self.q.labels)
         self.tell(stage="building")
         drop_in = self._build()
+        with gpu_turn(self.q.device):
+            return self._on_device(drop_in)
+
+    def _on_device(self, drop_in: bool) -> dict[str, Any]:
         self.tell(stage="checking")
         comparison = Comparison(self.q, self.rules.allow_precision)
         checker = Checker(

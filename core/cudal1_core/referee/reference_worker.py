@@ -27,6 +27,7 @@ from cudal1_core.referee.pairs import time_alone
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import Truth
+from cudal1_core.referee.turn import gpu_turn
 from cudal1_core.reference import Task
 
 OTHER_WEIGHTS = 2  # sets of changed weights a task is judged with
@@ -64,30 +65,12 @@ class Worker:
         where = Path(path)
         chosen = _device(device)
         self.mode = mode
-        self.q = q = read(where, model, chosen, mode)
-        self.reference = Runner(Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), chosen, call_timeout)
-        try:
-            self.reference.freeze()
-            self.reference.build(
-                build_timeout,
-                path=path,
-                class_name=q.class_name,
-                is_reference=True,
-                settings=q.settings,
-                device=chosen,
-                mode=mode,
-                seed=q.build_seed,
-                init=q.init,
+        with gpu_turn(chosen):
+            eager_ms = self._qualify(
+                where, model, chosen, Channel.from_fd(channel_fd), control_fd, call_timeout, build_timeout
             )
-            qualify.examine(q)
-            eager_ms = time_alone(q, self.reference) * 1e3
-        except FaultError as fault:
-            raise UnjudgeableError(
-                "reference_failed",
-                f"{path}: the reference fails in a worker of its own: {fault.reason}",
-                "It was built and called a second time, in a fresh process.",
-                "Check that it does not depend on files or state that only one process can have.",
-            ) from fault
+        assert self.q is not None
+        q = self.q
         helpers = {name: content.decode("latin-1") for name, content in loading.helper_files(where).items()}
         return {
             "task": _task(q, where).to_json(),
@@ -96,6 +79,42 @@ class Worker:
             "versions": {"torch": torch.__version__, "cuda": torch.version.cuda or "none"},
             "seed": f"{q.inputs.seed:016x}",
         }
+
+    def _qualify(
+        self,
+        path: Path,
+        model: str | None,
+        device: str,
+        channel: Channel,
+        control_fd: int,
+        call_timeout: float,
+        build_timeout: float,
+    ) -> float:
+        """Reads, builds and examines the reference; milliseconds a call of it alone."""
+        self.q = q = read(path, model, device, self.mode)
+        self.reference = Runner(channel, socket.socket(fileno=control_fd), device, call_timeout)
+        try:
+            self.reference.freeze()
+            self.reference.build(
+                build_timeout,
+                path=str(path),
+                class_name=q.class_name,
+                is_reference=True,
+                settings=q.settings,
+                device=device,
+                mode=self.mode,
+                seed=q.build_seed,
+                init=q.init,
+            )
+            qualify.examine(q)
+            return time_alone(q, self.reference) * 1e3
+        except FaultError as fault:
+            raise UnjudgeableError(
+                "reference_failed",
+                f"{path}: the reference fails in a worker of its own: {fault.reason}",
+                "It was built and called a second time, in a fresh process.",
+                "Check that it does not depend on files or state that only one process can have.",
+            ) from fault
 
     def judge(self, rules: dict[str, Any]) -> dict[str, Any]:
         """Judges the candidate behind the two descriptors that came along; the answer is most of a Verdict."""
