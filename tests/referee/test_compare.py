@@ -81,3 +81,16 @@ def test_complex_and_empty_outputs() -> None:
     assert compare.distance(z, z.clone()) == compare.ZERO
     assert compare.distance(z, z + 1j).worst == pytest.approx(1.0)
     assert compare.distance(torch.empty(0, 4), torch.empty(0, 4)) == compare.ZERO
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4)])
+def test_a_stack_is_compared_as_its_rows_are(shape: tuple[int, ...]) -> None:
+    generator = torch.Generator().manual_seed(4)
+    a = torch.rand(6, *shape, generator=generator)
+    b = a + 1e-3 * torch.rand(6, *shape, generator=generator)
+    together = compare.distances(a, b)
+    assert together is not None
+    for (found, scale), one, two in zip(together, a, b, strict=True):
+        alone = compare.distance(one, two)
+        assert found.values() == pytest.approx(alone.values(), rel=1e-4)
+        assert scale == pytest.approx(compare.scale_of(two), rel=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from cudal1_core.referee.timing import estimate
+from cudal1_core.referee.timing import estimate, held_to, saving
 
 
 def noisy(ratio: float, pairs: int, noise: float, seed: int) -> list[tuple[float, float]]:
@@ -37,3 +37,31 @@ def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 def test_few_pairs_give_their_whole_range() -> None:
     found = estimate([(2.0, 1.0), (3.0, 1.0), (4.0, 1.0)])
     assert (found.low, found.high) == (pytest.approx(2.0), pytest.approx(4.0))
+
+
+BLOCKS = [(0.0100, 0.0020), (0.0101, 0.0021), (0.0100, 0.0020), (0.0099, 0.0020), (0.0100, 0.0019), (0.0100, 0.0020)]
+
+
+def test_a_cost_that_both_sides_pay_is_not_held_against_a_candidate() -> None:
+    found = estimate(BLOCKS)
+    slower_protocol = [(reference + 0.05, candidate + 0.05) for reference, candidate in BLOCKS]
+    assert held_to(found, saving(BLOCKS), saving(slower_protocol)) is found
+
+
+def test_a_saving_that_vanishes_call_by_call_does_not_count() -> None:
+    found = estimate(BLOCKS)
+    honest_in_singles = [(0.0100, 0.0101), (0.0100, 0.0099), (0.0101, 0.0100)]
+    held = held_to(found, saving(BLOCKS), saving(honest_in_singles))
+    assert found.speedup == pytest.approx(5.0, rel=0.05)
+    assert 1.0 <= held.speedup < 1.05
+
+
+def test_half_a_saving_leaves_half_of_it() -> None:
+    held = held_to(estimate(BLOCKS), saving(BLOCKS), saving([(0.0100, 0.0060)] * 6))
+    assert held.speedup == pytest.approx(10 / 6, rel=0.05)
+
+
+def test_a_slower_candidate_has_no_saving_to_lose() -> None:
+    slow = [(candidate, reference) for reference, candidate in BLOCKS]
+    found = estimate(slow)
+    assert held_to(found, saving(slow), saving([(0.01, 0.5)] * 6)) is found

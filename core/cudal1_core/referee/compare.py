@@ -90,12 +90,13 @@ def distances(a: torch.Tensor, b: torch.Tensor) -> list[tuple[Distance, float]] 
     found: list[tuple[Distance, float]] = []
     for start in range(0, len(a), rows):
         one, two = a[start : start + rows].to(wide), b[start : start + rows].to(wide)
-        off = (one - two).abs_().flatten(1)
+        count = len(one)
+        off = (one - two).abs_().reshape(count, -1)
         worst = off.amax(1)
         squares = (off / worst.clamp(min=torch.finfo(wide).tiny).unsqueeze(1)).square_().view(one.shape)
-        mean = squares.flatten(1).mean(1, dtype=torch.float64)
-        row = squares.mean(-1).flatten(1).amax(1) if squares.dim() > 2 else mean
-        scale = two.flatten(1).square().mean(1, dtype=torch.float64).sqrt()
+        mean = squares.view(count, -1).mean(1, dtype=torch.float64)
+        row = squares.mean(-1).reshape(count, -1).amax(1) if squares.dim() > 2 else mean
+        scale = two.reshape(count, -1).square().mean(1, dtype=torch.float64).sqrt()
         table = torch.stack([worst.double(), mean.sqrt() * worst, row.double().sqrt() * worst, scale], 1).tolist()
         if not all(math.isfinite(value) for line in table for value in line):
             return None

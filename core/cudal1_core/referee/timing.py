@@ -14,6 +14,8 @@ from statistics import median
 
 RESAMPLES = 400
 CONFIDENCE = 0.95
+LEAST_FOR_BOOTSTRAP = 6
+SLACK = 0.1  # share of a saving that may be missing without being held against a candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +35,61 @@ class Estimate:
         return (self.high - self.low) / 2 / self.speedup
 
 
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Seconds a call that the candidate saves; a cost that both sides pay alike does not move it."""
+
+    seconds: float
+    noise: float  # half the interval
+
+
+def saving(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Saving:
+    """Median of reference - candidate, from (reference, candidate) seconds a call."""
+    differences = [reference - candidate for reference, candidate in pairs]
+    low, high = _interval(differences, seed)
+    return Saving(median(differences), (high - low) / 2)
+
+
+def held_to(best: Estimate, claimed: Saving, proven: Saving) -> Estimate:
+    """`best`, or what is left of it where `proven` shows a smaller saving than `claimed`, beyond noise.
+
+    Savings are compared and not ratios: measured another way both sides may pay the same extra cost, which
+    draws a ratio towards 1 without telling anything about the candidate.
+    """
+    if best.speedup <= 1:
+        return best
+    reference = best.reference_ms / 1e3
+    granted = proven.seconds + proven.noise + claimed.noise
+    if claimed.seconds - granted <= max(SLACK * claimed.seconds, 0.02 * reference):
+        return best
+
+    def ratio(saved: float) -> float:
+        return reference / max(reference - min(saved, claimed.seconds), reference / best.speedup)
+
+    middle = ratio(granted)
+    low = ratio(proven.seconds - proven.noise)
+    return Estimate(middle, min(low, middle), middle, best.reference_ms, best.reference_ms / middle, best.pairs)
+
+
 def estimate(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Estimate:
     """From (reference, candidate) seconds a call, one pair for each two blocks measured side by side."""
     logs = [math.log(reference / candidate) for reference, candidate in pairs]
-    middle = median(logs)
-    source = random.Random(seed)
-    medians = sorted(median(source.choices(logs, k=len(logs))) for _ in range(RESAMPLES))
-    cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
-    low, high = medians[cut], medians[-1 - cut]
-    if len(logs) < 6:  # too few for a bootstrap: the whole range
-        low, high = min(logs), max(logs)
+    low, high = _interval(logs, seed)
     return Estimate(
-        math.exp(middle),
+        math.exp(median(logs)),
         math.exp(low),
         math.exp(high),
         median(r for r, _ in pairs) * 1e3,
         median(c for _, c in pairs) * 1e3,
         len(pairs),
     )
+
+
+def _interval(values: Sequence[float], seed: int) -> tuple[float, float]:
+    """Bootstrap interval of the median; with too few values for that, their whole range."""
+    if len(values) < LEAST_FOR_BOOTSTRAP:
+        return min(values), max(values)
+    source = random.Random(seed)
+    medians = sorted(median(source.choices(values, k=len(values))) for _ in range(RESAMPLES))
+    cut = int(RESAMPLES * (1 - CONFIDENCE) / 2)
+    return medians[cut], medians[-1 - cut]
