@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+
+_TORCH_SPACES = (
+    "aten",
+    "prim",
+    "prims",
+    "torch",
+    "autograd",
+    "cudnn",
+    "c10d",
+    "quantized",
+    "mkldnn",
+    "mkl",
+    "inductor",
+)
 
 # parts of the names of kernels that torch and its libraries bring
 _LIBRARY_KERNELS = (
@@ -21,13 +36,13 @@ _LIBRARY_KERNELS = (
 def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
     """Runs `call` once under the profiler: {"win", "authored", "kernels"}; kernel names are cut at 120 characters."""
     native: set[str] = set()
+    libraries = _own_libraries(private_folder)
 
     def on_call(frame: Any, event: str, argument: Any) -> None:
         if event == "c_call":
             module = getattr(argument, "__module__", None) or type(getattr(argument, "__self__", None)).__module__
-            file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
-            if file.startswith(private_folder) and file.endswith(".so") and "/inductor/" not in file:
-                native.add(module or "?")
+            if module and module.rpartition(".")[2] in libraries:
+                native.add(module)
 
     activities = [torch.profiler.ProfilerActivity.CPU]
     if _on_cuda():
@@ -45,6 +60,9 @@ def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
     for event in profile.events() or ():
         if "GraphLaunch" in event.name:
             graphs = True
+        space = event.name.partition("::")[0]
+        if libraries and "::" in event.name and space.isidentifier() and space not in _TORCH_SPACES:
+            native.add(event.name)
         if event.device_type.name == "CUDA":
             kernels.add(event.name)
     generated = {name for name in kernels if name.startswith("triton_")}
@@ -64,6 +82,13 @@ def observe(call: Callable[[], Any], private_folder: str) -> dict[str, Any]:
         "authored": authored,
         "kernels": [n[:120] for n in names][:20],
     }
+
+
+def _own_libraries(folder: str) -> set[str]:
+    """Names of the native libraries that the candidate built in its own folder and loaded, without the compiler's."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    paths = {line.partition("/")[2] for line in maps.splitlines() if folder in line}
+    return {Path(path).stem for path in paths if path.endswith(".so") and "/inductor/" not in path}
 
 
 def _compiled() -> bool:
