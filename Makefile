@@ -4,15 +4,17 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 JOBS   ?= 2
+DEVICE ?= cpu
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint gpu-test setup clean help
+.PHONY: demo test lint gpu-test cases setup clean help
 
 help:
 	@echo "make demo      open the workbench on examples/diag_matmul.py"
 	@echo "make test      every test that this machine can run"
 	@echo "make lint      ruff, mypy --strict and the import contracts"
 	@echo "make gpu-test  the tests that need a CUDA device"
+	@echo "make cases     every judged pair of tests/cases through the command line (DEVICE=cuda for a GPU)"
 	@echo "make clean     remove .venv and the caches"
 
 demo: $(STAMP)
@@ -23,6 +25,9 @@ test: $(STAMP)
 
 gpu-test: $(STAMP)
 	$(BIN)/python -m pytest -m gpu
+
+cases: $(STAMP)
+	$(BIN)/python tests/cases/run_cases.py tests/cases --device $(DEVICE) --command $(CURDIR)/$(BIN)/cudal1-tui --verbose
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,28 @@ async def judge_all(
                         verdict = unjudgeable("referee_failed", str(error))
                 report(case, verdict, time.monotonic() - start)
                 start = time.monotonic()
+
+
+def groups(device: str) -> list[list[Case]]:
+    """Ordinary cases that can share a referee: one reference, and the same patience."""
+    ordinary = sorted((c for c in cases(device) if not c.special), key=lambda c: (c.shared_reference, c.hangs))
+    return [list(group) for _, group in groupby(ordinary, key=lambda c: (c.shared_reference, c.hangs))]
+
+
+def failures(group: list[Case], device: str) -> dict[str, list[str]]:
+    """What is not as expected, by case. Cases that are meant to hang are judged with short limits."""
+    options = JudgeOptions(device=device, timing_budget_s=2.0)
+    if group[0].hangs:
+        options = replace(options, timeout_s=3.0, build_timeout_s=8.0)
+    found: dict[str, list[str]] = {}
+
+    def report(case: Case, verdict: Verdict, seconds: float) -> None:
+        if bad := wrong(case, verdict):
+            found[case.name] = bad
+
+    with working_copy() as folder:
+        asyncio.run(judge_all(group, folder, options, report))
+    return found
 
 
 def main(device: str, only: str = "") -> None:

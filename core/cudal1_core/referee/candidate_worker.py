@@ -143,7 +143,6 @@ class Runner:
     def run(
         self,
         slots: list[int],
-        seeds: list[int] | None,
         one_by_one: bool,
         grad: bool = False,
         null: bool = False,
@@ -166,7 +165,7 @@ class Runner:
             with torch.enable_grad() if grad else torch.no_grad():
                 self.channel.send_json({"ready": True})
                 for steps in [[slot] for slot in slots] if one_by_one else [slots]:
-                    scalars = self.channel.recv_pickle()
+                    scalars, seeds = self.channel.recv_pickle()
                     made = []
                     if null and self.device != "cpu":
                         spark.add_(1)  # the first launch of a block wakes the device, on every side

@@ -1,9 +1,10 @@
 """Fresh secret inputs that look like the reference's own.
 
-A few real draws of `get_inputs` form a pool. Further sets are mixed from the pool on the device: every stretch
-of 64 elements comes from one secretly chosen draw, which keeps what all draws share element by element (range,
-value set, zero pattern). Where the draws also share a property of whole rows (a sum, an order) rows are mixed
-whole, and where they are symmetric no mixing is done and real draws are used.
+A few real draws of `get_inputs` form a pool. Further sets are mixed from the pool on the device: every element
+comes from one secretly chosen draw, which keeps what all draws share element by element (range, value set,
+zero pattern). Nothing larger than an element is taken whole, since a candidate could remember what it once
+computed from it. Where the draws share a property of rows (a sum, a norm, an order) or are symmetric, or where
+their shapes or plain numbers vary, no mixing is done and real draws are used.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from cudal1_core.referee.layout import Leaf, Tree, describe, span_of
 from cudal1_core.referee.loading import arguments
 
 POOL = 3
-STRETCH = 64  # elements that are taken from one draw together
+LEAST_MIXED = 64  # elements from which three draws give enough sets; fewer are drawn anew, which costs little
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class InputSource:
         self.scalars_vary = any(_scalars(draw.tree) != _scalars(self.tree) for draw in self.pool)
         self.modes = [self._mode(index) for index in range(len(self.pool[0].tensors))]
         self.frozen = self._nothing_varies()
+        mixable = sum(leaf.numel for leaf, mode in zip(self.tree.tensors, self.modes, strict=True) if mode == "mix")
+        self.mixes = "real" not in self.modes and not self.scalars_vary and (self.frozen or mixable >= LEAST_MIXED)
 
     def real(self) -> Draw:
         """A call of get_inputs under a fresh seed, moved to the device."""
@@ -67,9 +71,9 @@ class InputSource:
 
     def fresh(self) -> Draw:
         """A set nobody has seen, mixed on the device where that is sound."""
-        if "real" in self.modes or self.scalars_vary:
+        if not self.mixes:
             return self.real()
-        tensors = [self._mix(index, mode) for index, mode in enumerate(self.modes)]
+        tensors = [self._mixed(index, mode) for index, mode in enumerate(self.modes)]
         return Draw(self.tree, tensors)
 
     def nudged(self, draw: Draw) -> Draw:
@@ -79,7 +83,7 @@ class InputSource:
         self.random.shuffle(order)
         for index in order:
             different = (draw.tensors[index] != other.tensors[index]).flatten().nonzero()
-            if len(different) and self.modes[index] == "stretch":
+            if len(different) and self.modes[index] == "mix":
                 flat = int(different[self.random.randrange(len(different))])
                 changed = draw.tensors[index].clone(memory_format=torch.preserve_format)
                 position = torch.unravel_index(torch.tensor(flat), changed.shape)
@@ -87,29 +91,20 @@ class InputSource:
                 return Draw(draw.tree, [changed if i == index else t for i, t in enumerate(draw.tensors)])
         return other
 
-    def _mix(self, index: int, mode: str) -> torch.Tensor:
+    def _mixed(self, index: int, mode: str) -> torch.Tensor:
         draws = [draw.tensors[index] for draw in self.pool]
         if mode == "same":
             return draws[0] if not (self.frozen and draws[0].dtype.is_floating_point) else self._shake(draws[0])
         leaf = self.tree.tensors[index]
         spans = [span_of(tensor, leaf) for tensor in draws]
-        size = leaf.span
-        stretch = max(1, leaf.shape[-1]) if mode == "row" else STRETCH
-        count = -(-size // stretch)
-        chosen = torch.randint(len(draws), (count, 1), generator=self.generator, device=self.device)
-        mixed = torch.empty(count * stretch, dtype=leaf.dtype, device=self.device)
-        rows = mixed.view(count, stretch)
-        whole = size // stretch
-        for number, span in enumerate(spans):
-            body = span[: whole * stretch].view(whole, stretch)
-            if number == 0:
-                rows[:whole].copy_(body)
-                mixed[whole * stretch : size].copy_(span[whole * stretch :])
-            else:
-                torch.where(chosen[:whole] == number, body, rows[:whole], out=rows[:whole])
-                if size % stretch and int(chosen[-1]) == number:
-                    mixed[whole * stretch : size].copy_(span[whole * stretch :])
-        return mixed.as_strided(leaf.shape, leaf.strides)
+        words = torch.empty(-(-leaf.span // 8), dtype=torch.int64, device=self.device)
+        words.random_(-(1 << 63), None, generator=self.generator)
+        chance = words.view(torch.uint8)[: leaf.span]  # a random byte an element
+        bits = BITS.get(leaf.dtype.itemsize, leaf.dtype)  # as integers, so that every dtype can be chosen from
+        mixed = spans[0].view(bits)
+        for number, span in enumerate(spans[1:], 1):
+            mixed = torch.where(chance < 256 * number // POOL, mixed, span.view(bits))
+        return mixed.view(leaf.dtype).as_strided(leaf.shape, leaf.strides)
 
     def _shake(self, tensor: torch.Tensor) -> torch.Tensor:
         """get_inputs always gives the same values: scale every element a little, so that calls still differ."""
@@ -124,20 +119,20 @@ class InputSource:
         if all(torch.equal(first, other) for other in draws[1:]):
             return "same"
         if first.numel() != leaf.span:
-            return "real" if leaf.span > first.numel() else "stretch"
+            return "real" if leaf.span > first.numel() else "mix"
         if first.dim() >= 2 and first.shape[-1] == first.shape[-2]:
             symmetric = all(torch.equal(d, d.transpose(-1, -2)) for d in draws)
             if symmetric:
                 return "real"
         if first.dim() >= 1 and first.shape[-1] > 1 and first.is_contiguous() and not first.dtype.is_complex:
             if all(bool((d.diff(dim=-1) >= 0).all()) or bool((d.diff(dim=-1) <= 0).all()) for d in draws):
-                return "row"
+                return "real"
             if first.dtype.is_floating_point:
                 sums = torch.stack([d.sum(-1, dtype=torch.float64).flatten() for d in draws])
                 norms = torch.stack([d.double().pow(2).sum(-1).flatten() for d in draws])
                 if any(float((s - s.flatten()[0]).abs().max()) <= 1e-4 * float(s.abs().max()) for s in (sums, norms)):
-                    return "row" if first.dim() > 1 else "real"
-        return "stretch"
+                    return "real"
+        return "mix"
 
     def _nothing_varies(self) -> bool:
         floating = [i for i, leaf in enumerate(self.tree.tensors) if leaf.dtype.is_floating_point]

@@ -45,8 +45,10 @@ REPORT_SECONDS = 1.0
 class Process:
     """A worker as the host knows it: its supervisor's reports, and how to end it."""
 
-    def __init__(self, report: socket.socket, folder: Path, log: Path) -> None:
+    def __init__(self, report: socket.socket, folder: Path, log: Path, control: socket.socket | None) -> None:
         self.report = report
+        self.control = control  # of a worker that nobody freezes; its closing would end the worker
+        self.writer: asyncio.StreamWriter | None = None
         self.folder = folder
         self.log = log
         self.pid = 0
@@ -57,8 +59,7 @@ class Process:
         self.task = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
-        reader, writer = await asyncio.open_unix_connection(sock=self.report)
-        self.writer = writer
+        reader, self.writer = await asyncio.open_unix_connection(sock=self.report)
         with contextlib.suppress(OSError, ValueError):
             while line := await reader.readline():
                 fact = json.loads(line)
@@ -84,8 +85,10 @@ class Process:
         self.task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self.task
-        if hasattr(self, "writer"):
+        if self.writer is not None:
             self.writer.close()
+        if self.control is not None:
+            self.control.close()
         await asyncio.to_thread(shutil.rmtree, self.folder, True)
 
     def last_words(self) -> str:
@@ -141,6 +144,8 @@ class Referee:
         self.versions: dict[str, str] = {}
         self.seed = ""
         self.processes: list[Process] = []
+        self.line: Line | None = None
+        self.trusted: Process | None = None
         self.zygote: asyncio.subprocess.Process | None = None
         self.count = 0
         self.eager_ms: float | None = None
@@ -228,8 +233,9 @@ class Referee:
 
     async def close(self) -> None:
         """Ends every child and removes every temporary file."""
-        if hasattr(self, "line"):
+        if self.line is not None:
             self.line.close()
+            self.line = None
         await asyncio.gather(*(process.end() for process in self.processes))
         self.processes = []
         if self.zygote is not None:
@@ -296,11 +302,10 @@ class Referee:
 
     async def _spawn(self, spec: Spec, channel: socket.socket, control: socket.socket | None = None) -> Process:
         report_ours, report_theirs = pair()
-        unused = None
+        kept = None
         if control is None:
-            unused, control = pair()
-        process = Process(report_ours, Path(spec.folder), Path(spec.log))
-        process.unused = unused  # type: ignore[attr-defined]  # keeps the control socket open
+            kept, control = pair()
+        process = Process(report_ours, Path(spec.folder), Path(spec.log), kept)
         self.zygote_line.sender.send_pickle(spec, [channel.fileno(), control.fileno(), report_theirs.fileno()])
         for sock in (channel, control, report_theirs):
             sock.close()
@@ -312,11 +317,13 @@ class Referee:
         return process
 
     def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
+        assert self.line is not None
         self.line.send(message, [end.fileno() for end in ends])
         for end in ends:
             end.close()
 
     async def _result(self, limit: float, on_fact: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        assert self.line is not None
         deadline = time.monotonic() + limit
         while True:
             try:
@@ -340,6 +347,7 @@ class Referee:
                 return result
 
     async def _trusted_died(self) -> Exception:
+        assert self.trusted is not None
         await self.trusted.settled()
         how = _death(self.trusted.exit_code)
         words = self.trusted.last_words()

@@ -159,7 +159,7 @@ class Runner:
         """
         limit = timeout or self.call_timeout
         self.thaw()
-        self._send({"do": "run", "slots": list(slots), "seeds": seeds, "one_by_one": one_by_one, **options})
+        self._send({"do": "run", "slots": list(slots), "one_by_one": one_by_one, **options})
         self._claim(limit + GRACE_SECONDS, "run")
         blocks = []
         self.freeze()
@@ -170,7 +170,7 @@ class Runner:
             self._synchronize()
             start = time.perf_counter_ns()
             self.thaw()
-            self._send(scalars)
+            self._send((scalars, seeds))  # both are inputs, so they too come only as the clock runs
             budget = limit * len(steps)
             called = None
             if not one_by_one:

@@ -1,0 +1,92 @@
+"""The host: what is left behind, what a verdict carries, and what a bad candidate costs the next one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import psutil
+from cudal1_core.events import CheckFinished, Event, StageStarted, TimingSampled
+from cudal1_core.referee.host import Referee
+from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.verdict import Verdict
+
+from tests.referee.conftest import RELU
+
+RIGHT = RELU.format(name="ModelNew")
+CRASHES = RIGHT.replace("return torch.relu(x)", "import ctypes; ctypes.string_at(8)")
+OPTIONS = JudgeOptions(device="cpu", timing_budget_s=0.5)
+
+
+def test_events_tell_the_story_in_order(relu_reference: Path) -> None:
+    events: list[Event] = []
+
+    async def run() -> Verdict:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            return await referee.judge("c1", RIGHT, events.append)
+
+    verdict = asyncio.run(run())
+    assert verdict.accepted
+    assert [event.stage for event in events if isinstance(event, StageStarted)] == ["building", "checking", "timing"]
+    checks = [event.check for event in events if isinstance(event, CheckFinished)]
+    assert checks == list(verdict.checks)
+    assert any(isinstance(event, TimingSampled) for event in events)
+    assert verdict.speedup_interval is not None
+    assert verdict.speedup_interval[0] <= verdict.speedup_interval[1]
+    assert set(verdict.versions) == {"python", "torch", "cuda"}
+
+
+def test_a_crash_is_named_and_costs_the_next_candidate_nothing(relu_reference: Path) -> None:
+    async def run() -> list[Verdict]:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            return [await referee.judge(f"c{i}", source, lambda e: None) for i, source in enumerate([CRASHES, RIGHT])]
+
+    crashed, right = asyncio.run(run())
+    assert (crashed.verdict, crashed.category) == ("rejected", "crashed")
+    assert "SIGSEGV" in str(crashed.reason)
+    assert right.accepted
+
+
+def test_nothing_is_left_behind(relu_reference: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    roots: list[Path] = []
+
+    async def run() -> None:
+        async with Referee(OPTIONS) as referee:
+            roots.append(referee.root)
+            await referee.open(relu_reference)
+            for source in (RIGHT, CRASHES, "", "raise SystemExit(0)"):
+                await referee.judge("c", source, lambda event: None)
+
+    asyncio.run(run())
+    assert not psutil.Process().children(recursive=True)
+    assert not roots[0].exists()
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+def test_a_run_can_be_ended_in_the_middle_of_a_judgement(relu_reference: Path) -> None:
+    hangs = RIGHT.replace("return torch.relu(x)", "while True: pass")
+
+    async def run() -> None:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            judging = asyncio.create_task(referee.judge("c", hangs, lambda event: None))
+            while not judging.done() and len(referee.processes) < 3:
+                await asyncio.sleep(0)
+            judging.cancel()
+            await asyncio.gather(judging, return_exceptions=True)
+
+    asyncio.run(run())
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_empty_source_is_no_code(relu_reference: Path) -> None:
+    async def run() -> Verdict:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            return await referee.judge("c", "  \n", lambda event: None)
+
+    assert asyncio.run(run()).category == "no_code"
