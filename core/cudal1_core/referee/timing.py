@@ -59,16 +59,17 @@ def held_to(best: Estimate, claimed: Saving, proven: Saving) -> Estimate:
     if best.speedup <= 1:
         return best
     reference = best.reference_ms / 1e3
-    granted = proven.seconds + proven.noise + claimed.noise
-    if claimed.seconds - granted <= max(SLACK * claimed.seconds, 0.02 * reference):
+    doubt = proven.noise + claimed.noise
+    if claimed.seconds - proven.seconds - doubt <= max(SLACK * claimed.seconds, 0.02 * reference):
         return best
 
     def ratio(saved: float) -> float:
         return reference / max(reference - min(saved, claimed.seconds), reference / best.speedup)
 
-    middle = ratio(granted)
-    low = ratio(proven.seconds - proven.noise)
-    return Estimate(middle, min(low, middle), middle, best.reference_ms, best.reference_ms / middle, best.pairs)
+    # once a claim is found too large, doubt no longer speaks for it: only what was proven counts
+    middle = ratio(proven.seconds)
+    low, high = ratio(proven.seconds - proven.noise), ratio(proven.seconds + proven.noise)
+    return Estimate(middle, low, high, best.reference_ms, best.reference_ms / middle, best.pairs)
 
 
 def estimate(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Estimate:
