@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 from cudal1_core import exemplars, prompt
 from cudal1_core.archive import Archive
 from cudal1_core.candidate import Candidate
-from cudal1_core.errors import Cudal1Error, UsageError
+from cudal1_core.errors import Cudal1Error, RefereeError, UsageError
 from cudal1_core.events import (
     CandidateWritten,
     Decision,
@@ -45,6 +45,7 @@ from cudal1_core.reference import Task
 from cudal1_core.stopwatch import Stopwatch
 from cudal1_core.verdict import Verdict
 
+MOST_FAILURES = 3  # of the referee, in a row, after which a run ends
 STOP_S = 2.0  # longest time the ending of all children may take
 
 Reason = Literal["done", "budget", "stopped", "failed"]
@@ -110,6 +111,7 @@ class Run:
         self._planned = options.rounds
         self._round = 0
         self._written = 0  # candidates so far
+        self._failures = 0  # of the referee itself, in a row
         self._verdicts: dict[str, Verdict] = {}  # by source hash
         self.ended: Reason | None = None  # why the rounds ended; None while they are played
         self._driver: asyncio.Task[None] | None = None
@@ -305,12 +307,25 @@ class Run:
         started = time.monotonic()
         verdict = self._verdicts.get(candidate.source_hash)  # the same code twice in a run is judged once
         if verdict is None:
-            verdict = await self._referee.judge(candidate.id, candidate.source, self._emit)
+            verdict = await self._verdict(candidate)
             if verdict.verdict != "unjudgeable":
                 self._verdicts[candidate.source_hash] = verdict
         self.judged[candidate.id] = Judged(candidate, verdict)
         seconds = time.monotonic() - started
         self._emit(VerdictReached(candidate=candidate.id, verdict=verdict, seconds=seconds))
+        return verdict
+
+    async def _verdict(self, candidate: Candidate) -> Verdict:
+        """The referee's own failure is told and leaves this candidate unjudged; the run ends when it stays."""
+        try:
+            verdict = await self._referee.judge(candidate.id, candidate.source, self._emit)
+        except RefereeError as error:
+            self._failures += 1
+            if self._failures >= MOST_FAILURES:
+                raise
+            self._emit(TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step))
+            return Verdict("unjudgeable", category="unsupported", reason=error.title)
+        self._failures = 0
         return verdict
 
     def _history(self) -> tuple[Judged, ...]:

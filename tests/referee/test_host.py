@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 import psutil
+import pytest
+from cudal1_core.errors import RefereeError
 from cudal1_core.events import CheckFinished, Event, StageStarted, TimingSampled
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
@@ -90,3 +92,17 @@ def test_empty_source_is_no_code(relu_reference: Path) -> None:
             return await referee.judge("c", "  \n", lambda event: None)
 
     assert asyncio.run(run()).category == "no_code"
+
+
+def test_the_trusted_worker_can_die_and_the_next_candidate_is_judged(relu_reference: Path) -> None:
+    async def run() -> Verdict:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            assert referee.trusted is not None
+            (worker,) = psutil.Process(referee.trusted.pid).children()
+            worker.kill()
+            with pytest.raises(RefereeError, match="SIGKILL"):
+                await referee.judge("c1", RIGHT, lambda event: None)
+            return await referee.judge("c2", RIGHT, lambda event: None)
+
+    assert asyncio.run(run()).accepted

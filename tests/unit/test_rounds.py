@@ -175,9 +175,19 @@ def test_a_reference_that_cannot_be_opened_fails_the_run(bench: Bench, error: Ex
     assert bench.referee.closed == 1
 
 
-def test_a_referee_that_fails_in_the_middle_keeps_what_was_found(bench: Bench) -> None:
-    bench.referee.verdicts = {"a": accepted(2.0), "b": RefereeError("the worker died twice")}
-    events = asyncio.run(told(bench.run(whole("a", "b"))))
+def test_a_failure_of_the_referee_leaves_one_candidate_unjudged_and_is_told(bench: Bench) -> None:
+    bench.referee.verdicts = {"a": accepted(2.0), "b": RefereeError("the worker died", "its last words")}
+    events = asyncio.run(told(bench.run(whole("a", "b", "c"))))
+    assert [event.verdict.verdict for event in of(events, VerdictReached)] == ["accepted", "unjudgeable", "accepted"]
+    (trouble,) = of(events, TroubleMet)
+    assert (trouble.title, trouble.meaning) == ("the worker died", "its last words")
+    assert (last(events).reason, last(events).best) == ("done", "c01")
+
+
+def test_a_referee_that_goes_on_failing_ends_the_run_and_keeps_what_was_found(bench: Bench) -> None:
+    bench.referee.verdicts = {"a": accepted(2.0), **{word: RefereeError("the worker died") for word in "bcd"}}
+    events = asyncio.run(told(bench.run(whole("a", "b", "c", "d", "e"))))
+    assert len(of(events, VerdictReached)) == 3
     assert (last(events).reason, last(events).best) == ("failed", "c01")
 
 

@@ -195,6 +195,8 @@ class Referee:
         """A verdict on one candidate of the opened reference, with its evidence sent to `emit` as it arises."""
         if self.task is None or self.eager_ms is None:
             raise RefereeError("no reference is open")
+        if self.line is None:  # the trusted worker died on an earlier candidate
+            await self.open(Path(self.task.path))
         text = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
         if not text.strip():
             return self._complete(
@@ -339,6 +341,12 @@ class Referee:
                 ) from error
             if "fact" in answer:
                 on_fact(answer["fact"])
+            elif "failed" in answer:
+                raise RefereeError(
+                    f"the referee failed: {answer['failed']}",
+                    answer["traceback"],
+                    "This candidate has no verdict. Please report the lines above.",
+                )
             elif "unjudgeable" in answer:
                 facts = answer["unjudgeable"]
                 raise UnjudgeableError(facts["category"], facts["title"], facts["meaning"], facts["next_step"])
@@ -349,6 +357,9 @@ class Referee:
     async def _trusted_died(self) -> Exception:
         assert self.trusted is not None
         await self.trusted.settled()
+        if self.line is not None:
+            self.line.close()
+            self.line = None
         how = _death(self.trusted.exit_code)
         words = self.trusted.last_words()
         if self.task is None:

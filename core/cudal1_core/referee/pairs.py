@@ -186,7 +186,7 @@ def calls_in_memory(device: str, nbytes: int) -> int:
     if device == "cpu":
         memory = min(1 << 30, psutil.virtual_memory().available // 8)
     else:
-        memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 6)
+        memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 10)
     return max(1, memory // max(nbytes, 1))
 
 

@@ -11,6 +11,7 @@ import contextlib
 import secrets
 import socket
 import tokenize
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def main(fd: int) -> None:
             except UnjudgeableError as error:
                 parts = {"category": error.category, "title": error.title, "meaning": error.meaning}
                 host.send_json({"unjudgeable": {**parts, "next_step": error.next_step}})
+            except ChannelClosedError:
+                raise
+            except torch.OutOfMemoryError as error:
+                host.send_json({"unjudgeable": _no_memory(error)})
+            except Exception as error:
+                trace = "".join(traceback.format_exception(error))
+                host.send_json({"failed": f"{type(error).__name__}: {error}"[:500], "traceback": trace[-4000:]})
 
 
 class Worker:
@@ -134,6 +142,15 @@ class Worker:
 
     def _tell(self, **fact: Any) -> None:
         self.host.send_json({"fact": fact})
+
+
+def _no_memory(error: Exception) -> dict[str, str]:
+    return {
+        "category": "unsupported",
+        "title": "the device has too little memory to hold this task's inputs and outputs a second time",
+        "meaning": str(error).splitlines()[0][:300],
+        "next_step": "Free the device of other programs, or make get_inputs() return smaller tensors.",
+    }
 
 
 def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
