@@ -6,14 +6,10 @@ Runs in the event loop of the command line or the workbench; imports no torch.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 import os
 import platform
 import shutil
-import signal
 import socket
-import struct
 import sys
 import tempfile
 import time
@@ -27,8 +23,9 @@ import psutil
 from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import BaselineTimed, CheckFinished, Event, StageStarted, TimingSampled
 from cudal1_core.referee import sandbox
-from cudal1_core.referee.channel import TRUSTED_LIMIT, Channel, pair
+from cudal1_core.referee.channel import pair
 from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.referee.processes import END_SECONDS, Line, Process, death
 from cudal1_core.referee.sandbox import Spec
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
@@ -38,97 +35,6 @@ Walls = Literal["none", "process", "all"]
 FOLDER = "cudal1-"
 START_SECONDS = 120.0  # importing torch on a cold disk
 OVERALL_SECONDS = 900.0  # longest a single judgement may take before the referee itself is at fault
-END_SECONDS = 1.5
-REPORT_SECONDS = 1.0
-
-
-class Process:
-    """A worker as the host knows it: its supervisor's reports, and how to end it."""
-
-    def __init__(self, report: socket.socket, folder: Path, log: Path, control: socket.socket | None) -> None:
-        self.report = report
-        self.control = control  # of a worker that nobody freezes; its closing would end the worker
-        self.writer: asyncio.StreamWriter | None = None
-        self.folder = folder
-        self.log = log
-        self.pid = 0
-        self.isolation: tuple[str, ...] = ()
-        self.ended = asyncio.Event()
-        self.exit_code: int | None = None
-        self.over_memory = 0
-        self.task = asyncio.create_task(self._listen())
-
-    async def _listen(self) -> None:
-        reader, self.writer = await asyncio.open_unix_connection(sock=self.report)
-        with contextlib.suppress(OSError, ValueError):
-            while line := await reader.readline():
-                fact = json.loads(line)
-                self.isolation = tuple(fact.get("isolation", self.isolation))
-                self.exit_code = fact.get("exited", self.exit_code)
-                self.over_memory = fact.get("over_memory", self.over_memory)
-        self.ended.set()
-
-    async def settled(self) -> None:
-        """Waits a moment for the supervisor's last word on a worker that is gone."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.ended.wait(), REPORT_SECONDS)
-
-    async def end(self) -> None:
-        """Ends every process of the worker, and removes its folder."""
-        with contextlib.suppress(OSError):
-            self.report.shutdown(socket.SHUT_WR)
-        try:
-            await asyncio.wait_for(self.ended.wait(), END_SECONDS)
-        except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-        self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.task
-        if self.writer is not None:
-            self.writer.close()
-        if self.control is not None:
-            self.control.close()
-        await asyncio.to_thread(shutil.rmtree, self.folder, True)
-
-    def last_words(self) -> str:
-        """The end of what it printed."""
-        try:
-            return self.log.read_bytes()[-2000:].decode("utf-8", "replace").strip()
-        except OSError:
-            return ""
-
-
-class Line:
-    """Messages to and from a trusted worker without blocking the event loop."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self.sock = sock
-        self.sender = Channel(sock.dup())
-
-    async def connect(self) -> None:
-        self.reader, self.writer = await asyncio.open_unix_connection(sock=self.sock, limit=TRUSTED_LIMIT)
-
-    def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
-        self.sender.send_pickle(message, fds)
-
-    async def receive(self, timeout: float) -> dict[str, Any]:
-        """Raises TimeoutError, or EOFError when the worker is gone."""
-        async with asyncio.timeout(timeout):
-            header = await self._exactly(4)
-            body = await self._exactly(struct.unpack("<I", header)[0])
-        answer: dict[str, Any] = json.loads(body)
-        return answer
-
-    async def _exactly(self, count: int) -> bytes:
-        try:
-            return await self.reader.readexactly(count)
-        except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise EOFError from error
-
-    def close(self) -> None:
-        self.writer.close()
-        self.sender.close()
 
 
 class Referee:
@@ -360,7 +266,7 @@ class Referee:
         if self.line is not None:
             self.line.close()
             self.line = None
-        how = _death(self.trusted.exit_code)
+        how = death(self.trusted.exit_code)
         words = self.trusted.last_words()
         if self.task is None:
             return UnjudgeableError(
@@ -453,15 +359,4 @@ def _explain_crash(result: dict[str, Any], process: Process) -> dict[str, Any]:
         return result
     words = process.last_words().splitlines()
     last = f"; last output: {words[-1][:200]}" if words else ""
-    return {**result, "reason": f"{result['reason']}: {_death(process.exit_code)}{last}"}
-
-
-def _death(code: int | None) -> str:
-    if code is None:
-        return "it vanished"
-    if code < 0:
-        try:
-            return f"killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"killed by signal {-code}"
-    return f"exited with status {code}"
+    return {**result, "reason": f"{result['reason']}: {death(process.exit_code)}{last}"}

@@ -15,7 +15,7 @@ from cudal1_core.referee import arena as arenas
 from cudal1_core.referee.arena import Arena
 from cudal1_core.referee.channel import Channel, ChannelClosedError, ChannelTimeoutError, ClaimError
 from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
-from cudal1_core.referee.sandbox import COMMAND
+from cudal1_core.referee.supervisor import COMMAND
 from cudal1_core.verdict import REJECTED_CATEGORIES
 
 SAMPLE = 32  # words of each output read before the clock stops
