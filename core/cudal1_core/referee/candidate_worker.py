@@ -206,7 +206,14 @@ class Runner:
             return self.arguments[slot]
         return Tree(self.tree.spec, tuple(scalars[slot])).build(self.inputs[slot])  # type: ignore[no-any-return]
 
-    def _copy_out(self, slot: int, value: Any) -> list[Any]:
+    def _copy_out(self, slot: int, value: Any) -> list[Any] | None:
+        """Copies the output's tensors into their slots; its form, or None for a plain tensor as expected."""
+        if type(value) is torch.Tensor and len(self.outputs[slot]) == 1:
+            target = self.outputs[slot][0]
+            expected = value.dtype == target.dtype and value.shape == target.shape and value.device == target.device
+            if expected and value.layout is torch.strided:
+                torch.Tensor.copy_(target, value)
+                return None
         form = form_of(value)
         tensors = [leaf for leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():

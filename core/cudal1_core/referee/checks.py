@@ -44,9 +44,13 @@ class Comparison:
 
         return write
 
-    def forms(self, got: list[Any]) -> None:
+    def forms(self, got: list[Any] | None) -> None:
         """Raises FaultError where the claimed form of an output is not the reference's."""
         want_leaves, want_structure = self.q.form
+        if got is None:
+            if want_structure == "*" and want_leaves[0][0] == "tensor":
+                return
+            raise FaultError("dishonest", "an output without a form, where the reference's is no plain tensor")
         try:
             leaves, structure = got
             leaves = [list(leaf) for leaf in leaves]
@@ -112,8 +116,10 @@ class Comparison:
                 self._refuse(index, got, want, found, share, bound, scale)
             self._remember(share, found, scale)
 
-    def scalars(self, got: list[Any], want: list[Any]) -> None:
+    def scalars(self, got: list[Any] | None, want: list[Any] | None) -> None:
         """Plain numbers among the outputs, compared by their claimed values."""
+        if got is None or want is None:
+            return
         for one, two in zip(got[0], want[0], strict=True):
             if one[0] == "value" and one != two:
                 same = one[1] == two[1] == "float" and math.isclose(float(one[2]), float(two[2]), rel_tol=1e-5)

@@ -50,21 +50,23 @@ def saving(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Saving:
     return Saving(median(differences), (high - low) / 2)
 
 
-def held_to(best: Estimate, claimed: Saving, proven: Saving) -> Estimate:
+def held_to(best: Estimate, claimed: Saving, proven: Saving, overhead: float = 0.0) -> Estimate:
     """`best`, or what is left of it where `proven` shows a smaller saving than `claimed`, beyond noise.
 
     Savings are compared and not ratios: measured another way both sides may pay the same extra cost, which
-    draws a ratio towards 1 without telling anything about the candidate.
+    draws a ratio towards 1 without telling anything about the candidate. `overhead` is that cost, in seconds a
+    call: it differs a little from process to process, so a tenth of it is in doubt too.
     """
     if best.speedup <= 1:
         return best
     reference = best.reference_ms / 1e3
-    doubt = proven.noise + claimed.noise
+    doubt = proven.noise + claimed.noise + SLACK * overhead
     if claimed.seconds - proven.seconds - doubt <= max(SLACK * claimed.seconds, 0.02 * reference):
         return best
 
     def ratio(saved: float) -> float:
-        return reference / max(reference - min(saved, claimed.seconds), reference / best.speedup)
+        saved = min(max(saved, 0.0), claimed.seconds)
+        return reference / max(reference - saved, reference / best.speedup)
 
     # once a claim is found too large, doubt no longer speaks for it: only what was proven counts
     middle = ratio(proven.seconds)
