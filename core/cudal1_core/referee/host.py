@@ -23,7 +23,7 @@ import psutil
 from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import BaselineTimed, CheckFinished, Event, StageStarted, TimingSampled
 from cudal1_core.referee import sandbox
-from cudal1_core.referee.channel import pair
+from cudal1_core.referee.channel import ChannelClosedError, pair
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.referee.processes import END_SECONDS, Line, Process, death
 from cudal1_core.referee.sandbox import Spec
@@ -76,7 +76,7 @@ class Referee:
         self.line = Line(ours)
         await self.line.connect()
         fds = await self._runner("reference-runner", walls="process", files={})
-        self._hand_over(
+        await self._hand_over(
             {
                 "do": "open",
                 "path": str(path),
@@ -125,7 +125,7 @@ class Referee:
                 emit(event)
 
         try:
-            self._hand_over({"do": "judge", "rules": rules}, fds)
+            await self._hand_over({"do": "judge", "rules": rules}, fds)
             result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, on_fact)
             if result.get("category") == "crashed":
                 await process.settled()
@@ -224,11 +224,15 @@ class Referee:
             raise RefereeError("the referee's process server is gone", "", "Start again.") from error
         return process
 
-    def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
+    async def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
         assert self.line is not None
-        self.line.send(message, [end.fileno() for end in ends])
-        for end in ends:
-            end.close()
+        try:
+            self.line.send(message, [end.fileno() for end in ends])
+        except ChannelClosedError as error:
+            raise await self._trusted_died() from error
+        finally:
+            for end in ends:
+                end.close()
 
     async def _result(self, limit: float, on_fact: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         assert self.line is not None
