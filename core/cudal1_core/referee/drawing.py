@@ -114,7 +114,7 @@ class InputSource:
     def _mode(self, index: int) -> str:
         draws = [draw.tensors[index] for draw in self.pool]
         first, leaf = draws[0], self.tree.tensors[index]
-        if any(_leaf_changes(draw.tree.tensors[index], leaf) for draw in self.pool):
+        if any(draw.tree.tensors[index] != leaf for draw in self.pool):
             return "real"
         if all(torch.equal(first, other) for other in draws[1:]):
             return "same"
@@ -137,10 +137,6 @@ class InputSource:
     def _nothing_varies(self) -> bool:
         floating = [i for i, leaf in enumerate(self.tree.tensors) if leaf.dtype.is_floating_point]
         return bool(floating) and all(self.modes[i] == "same" for i in range(len(self.modes)))
-
-
-def _leaf_changes(one: Leaf, other: Leaf) -> bool:
-    return one != other
 
 
 def _scalars(tree: Tree) -> list[Any]:

@@ -19,7 +19,7 @@ from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import compare, flags, loading
 from cudal1_core.referee.compare import Bound
 from cudal1_core.referee.drawing import Draw, InputSource
-from cudal1_core.referee.layout import Leaf, Tree, canonical, describe, form_of, leaf_of
+from cudal1_core.referee.layout import Leaf, canonical, describe, form_of, leaf_of
 from cudal1_core.referee.truth import FAR, Truth
 from cudal1_core.referee.weights import perturb
 from cudal1_core.verdict import Check
@@ -42,7 +42,6 @@ class Qualified:
     truth: Truth
     seeded: bool  # the forward draws random numbers, so both sides are seeded before each call
     form: list[Any]  # what form_of says of the output
-    output_tree: Tree
     outputs: tuple[Leaf, ...]  # contiguous layout of the output tensors
     state: dict[str, Leaf]
     states: list[dict[str, torch.Tensor]]  # as built, then with other weights
@@ -88,8 +87,8 @@ def examine(q: Qualified) -> None:
     _impostors(q)
 
 
-def output_form(value: Any, path: Path) -> tuple[list[Any], Tree, tuple[Leaf, ...]]:
-    """Form, tree and tensor layout of the reference's output; raises where it cannot be compared."""
+def output_form(value: Any, path: Path) -> tuple[list[Any], tuple[Leaf, ...]]:
+    """Form and tensor layout of the reference's output; raises where it cannot be compared."""
     tree, tensors = describe(canonical(value), contiguous=True)
     for leaf in tree.leaves:
         if not isinstance(leaf, Leaf) and not isinstance(leaf, SCALAR_OUTPUTS):
@@ -104,7 +103,7 @@ def output_form(value: Any, path: Path) -> tuple[list[Any], Tree, tuple[Leaf, ..
             raise UnjudgeableError("unsupported", f"{path}: forward returns a tensor with layout {tensor.layout}")
     if not tensors and all(leaf is None for leaf in tree.leaves):
         raise UnjudgeableError("unsupported", f"{path}: forward returns nothing that could be compared")
-    return form_of(value), tree, tuple(leaf_of(t, contiguous=True) for t in tensors)
+    return form_of(value), tuple(leaf_of(t, contiguous=True) for t in tensors)
 
 
 def draws_random_numbers(model: Any, draw: Draw, path: Path, device: str) -> bool:

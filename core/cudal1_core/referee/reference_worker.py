@@ -186,12 +186,7 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
     try:
         torch.manual_seed(build_seed)
         init = loading.arguments(get_init_inputs())
-        torch.manual_seed(build_seed)
-        model = model_class(*init[0], **init[1])
-        if isinstance(model, torch.nn.Module):
-            model.to(device)
-            if mode != "as-built":
-                model.train(mode == "train")
+        model = _construct(model_class, init, build_seed, device, mode)
     except Exception as error:
         raise UnjudgeableError(
             "reference_failed",
@@ -210,16 +205,10 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         ) from error
     draw = inputs.pool[0]
     value = qualify.call(model, draw, path)
-    form, tree, outputs = qualify.output_form(value, path)
+    form, outputs = qualify.output_form(value, path)
     seeded = qualify.draws_random_numbers(model, draw, path, device)
-    state = {k: v.detach().clone() for k, v in _state_dict(model).items()}
-    torch.manual_seed(build_seed)
-    fresh = model_class(*init[0], **init[1])
-    if isinstance(fresh, torch.nn.Module):
-        fresh.to(device)
-        if mode != "as-built":
-            fresh.train(mode == "train")
-        state = {k: v.detach().clone() for k, v in _state_dict(fresh).items()}
+    fresh = _construct(model_class, init, build_seed, device, mode)  # not called yet, so its state is as built
+    state = {k: v.detach().clone() for k, v in _state_dict(fresh).items()}
     generator = torch.Generator(device)
     generator.manual_seed(secrets.randbits(62))
     others = qualify.other_states(model, state, device, OTHER_WEIGHTS) if state else []
@@ -235,13 +224,22 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         truth=Truth(fresh, device, seeded, generator),
         seeded=seeded,
         form=form,
-        output_tree=tree,
         outputs=outputs,
         state={name: leaf_of(value, contiguous=True) for name, value in state.items()},
         states=[state, *others],
         tf32=qualify.uses_tf32(model, draw, path, device),
         text=text,
     )
+
+
+def _construct(model_class: type, init: Any, seed: int, device: str, mode: str) -> Any:
+    torch.manual_seed(seed)
+    model = model_class(*init[0], **init[1])
+    if isinstance(model, torch.nn.Module):
+        model.to(device)
+        if mode != "as-built":
+            model.train(mode == "train")
+    return model
 
 
 def _state_dict(model: Any) -> dict[str, torch.Tensor]:
