@@ -88,6 +88,7 @@ class Referee:
             },
             fds,
         )
+        self.zygote_line.sender.send_pickle(None)  # while the reference is read, it gets ready for candidates
         limit = self.options.build_timeout_s * 2 + self.options.timeout_s * 10
         result = await self._result(limit, lambda fact: None)
         self.task = Task.from_json(result["task"])

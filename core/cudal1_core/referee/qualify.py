@@ -140,6 +140,10 @@ class OperatorNames(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled under this mode, and True imports torch._dynamo, which takes seconds
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.names.add(func.overloadpacket.__name__)
         return func(*args, **(kwargs or {}))

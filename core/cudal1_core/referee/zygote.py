@@ -1,6 +1,7 @@
-"""A process that has imported torch and nothing else, from which every worker is forked warm.
+"""A process that has imported torch, from which every worker is forked warm.
 
-It never touches CUDA, never runs an operator (no thread pool exists when it forks), and holds no seed and no
+Asked to (an empty message), it also imports what torch imports late, so that no candidate waits for that. It never
+touches CUDA, never runs an operator (no thread pool exists when it forks), and holds no seed and no
 source. It ends when the host's socket closes, and its children end with it.
 """
 
@@ -33,6 +34,9 @@ def main() -> None:
         except ChannelClosedError:
             return
         fds = channel.take_fds()
+        if spec is None:
+            _warm_up()
+            continue
         pid = os.fork()
         if pid == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -43,6 +47,12 @@ def main() -> None:
             os.close(fd)
         with contextlib.suppress(ChannelClosedError):
             channel.send_json({"pid": pid})
+
+
+def _warm_up() -> None:
+    """torch.compile and the profiler both need torch._dynamo, which takes from one second to five to import."""
+    with contextlib.suppress(ImportError):
+        import torch._dynamo  # noqa: F401
 
 
 if __name__ == "__main__":
