@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from cudal1_core.referee import compare
 from cudal1_core.referee.drawing import Draw
-from cudal1_core.referee.layout import span_of
+from cudal1_core.referee.layout import lay_out
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
+from cudal1_core.referee.staging import Stage
 from cudal1_core.referee.truth import JITTERS
 
 SLOTS = 4
@@ -31,18 +32,6 @@ class Comparison:
         self.used_precision = False
         self.near_ties = 0
         self.sets = 0
-
-    def writer(self, runner: Runner, draws: Sequence[Draw]) -> Callable[[int], None]:
-        def write(slot: int) -> None:
-            draw = draws[slot]
-            views, spans = runner.input_views(slot), runner.input_spans(slot)
-            for leaf, view, span, tensor in zip(runner.inputs.leaves, views, spans, draw.tensors, strict=True):
-                if leaf.span < leaf.numel:
-                    span.copy_(span_of(tensor, leaf))
-                else:
-                    view.copy_(tensor)
-
-        return write
 
     def forms(self, got: list[Any] | None) -> None:
         """Raises FaultError where the claimed form of an output is not the reference's."""
@@ -281,8 +270,10 @@ class Checker:
         self.drop_in = drop_in
         self.first_call_timeout = first_call_timeout
         self.slots = list(range(SLOTS))
+        self.stage = Stage(lay_out((), 0), q.device)
 
     def attach(self, count: int) -> None:
+        self.stage = Stage(lay_out(self.q.inputs.tree.tensors, count), self.q.device)
         for runner in (self.candidate, self.reference):
             runner.attach(self.q.inputs.tree, self.q.outputs, self.q.state if self._loads(runner) else {}, count)
 
@@ -301,9 +292,10 @@ class Checker:
         seeds = self.q.seed_list(len(draws))
         slots = self.slots[: len(draws)]
         scalars = scalars_of(self.q, draws)
+        self.stage.put(draws)
         got = self.candidate.run(
             slots,
-            self.comparison.writer(self.candidate, draws),
+            self.stage,
             one_by_one=True,
             seeds=seeds,
             scalars=scalars,
@@ -313,12 +305,13 @@ class Checker:
         options.pop("delay", None)
         want = self.reference.run(
             slots,
-            self.comparison.writer(self.reference, draws),
+            self.stage,
             one_by_one=True,
             seeds=seeds,
             scalars=scalars,
             **options,
         )
+        self.candidate.confirm(got)
         for slot, mine, theirs in zip(slots, got, want, strict=True):
             self.comparison.forms(mine.forms[0])
             self.comparison.inputs(self.candidate, self.reference, slot)

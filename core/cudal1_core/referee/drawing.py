@@ -73,7 +73,8 @@ class InputSource:
         """A set nobody has seen, mixed on the device where that is sound."""
         if not self.mixes:
             return self.real()
-        tensors = [self._mixed(index, mode) for index, mode in enumerate(self.modes)]
+        leaves = enumerate(self.tree.tensors)
+        tensors = [self.mixed(index, 1).as_strided(leaf.shape, leaf.strides) for index, leaf in leaves]
         return Draw(self.tree, tensors)
 
     def nudged(self, draw: Draw) -> Draw:
@@ -91,25 +92,26 @@ class InputSource:
                 return Draw(draw.tree, [changed if i == index else t for i, t in enumerate(draw.tensors)])
         return other
 
-    def _mixed(self, index: int, mode: str) -> torch.Tensor:
-        draws = [draw.tensors[index] for draw in self.pool]
-        if mode == "same":
-            return draws[0] if not (self.frozen and draws[0].dtype.is_floating_point) else self._shake(draws[0])
-        leaf = self.tree.tensors[index]
+    def mixed(self, index: int, count: int) -> torch.Tensor:
+        """The memory of `count` fresh tensors for leaf `index`, a row each; only where `mixes` holds."""
+        draws, leaf = [draw.tensors[index] for draw in self.pool], self.tree.tensors[index]
         spans = [span_of(tensor, leaf) for tensor in draws]
-        words = torch.empty(-(-leaf.span // 8), dtype=torch.int64, device=self.device)
+        if self.modes[index] == "same":
+            rows = spans[0].expand(count, leaf.span)
+            return self._shake(rows) if self.frozen and leaf.dtype.is_floating_point else rows
+        words = torch.empty((count, -(-leaf.span // 8)), dtype=torch.int64, device=self.device)
         words.random_(-(1 << 63), None, generator=self.generator)
-        chance = words.view(torch.uint8)[: leaf.span]  # a random byte an element
+        chance = words.view(torch.uint8)[:, : leaf.span]  # a random byte an element
         bits = BITS.get(leaf.dtype.itemsize, leaf.dtype)  # as integers, so that every dtype can be chosen from
-        mixed = spans[0].view(bits)
+        mixed = spans[0].view(bits).expand(count, leaf.span)
         for number, span in enumerate(spans[1:], 1):
             mixed = torch.where(chance < 256 * number // POOL, mixed, span.view(bits))
-        return mixed.view(leaf.dtype).as_strided(leaf.shape, leaf.strides)
+        return mixed.view(leaf.dtype)
 
-    def _shake(self, tensor: torch.Tensor) -> torch.Tensor:
+    def _shake(self, rows: torch.Tensor) -> torch.Tensor:
         """get_inputs always gives the same values: scale every element a little, so that calls still differ."""
-        noise = torch.empty(tensor.shape, device=self.device).normal_(generator=self.generator)
-        return tensor * (1 + 0.1 * noise).to(tensor.dtype)
+        noise = torch.empty(rows.shape, device=self.device).normal_(generator=self.generator)
+        return rows * (1 + 0.1 * noise).to(rows.dtype)
 
     def _mode(self, index: int) -> str:
         draws = [draw.tensors[index] for draw in self.pool]

@@ -113,6 +113,12 @@ class Slots:
         inner = leaf.strides
         return arena.view(self.offsets[leaf_index], leaf.dtype, (count, *leaf.shape), (step, *inner))
 
+    def stacked_spans(self, arena: Arena, leaf_index: int, count: int) -> torch.Tensor:
+        """The memory of one leaf in the first `count` trees, gaps included, a tree a row."""
+        leaf = self.leaves[leaf_index]
+        step = self.stride // leaf.dtype.itemsize
+        return arena.view(self.offsets[leaf_index], leaf.dtype, (count, leaf.span), (step, 1))
+
     def spans(self, arena: Arena, index: int) -> list[torch.Tensor]:
         """Flat views of the memory of each leaf, gaps included."""
         start = index * self.stride

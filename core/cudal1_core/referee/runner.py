@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from cudal1_core.referee import arena as arenas
 from cudal1_core.referee.arena import Arena
 from cudal1_core.referee.channel import Channel, ChannelClosedError, ChannelTimeoutError, ClaimError
 from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
+from cudal1_core.referee.staging import Stage
 from cudal1_core.referee.supervisor import COMMAND
 from cudal1_core.verdict import REJECTED_CATEGORIES
 
@@ -39,6 +40,8 @@ class Block:
     called: float
     delivered: float
     forms: list[Any]
+    places: torch.Tensor  # secret positions in the outputs, in words of 4 bytes
+    sample: torch.Tensor  # what lay there when the clock stopped
 
 
 class Runner:
@@ -118,9 +121,6 @@ class Runner:
             arena.close()
         self.arenas = []
 
-    def input_views(self, slot: int) -> list[torch.Tensor]:
-        return self.inputs.views(self.arenas[0], slot)
-
     def input_spans(self, slot: int) -> list[torch.Tensor]:
         return self.inputs.spans(self.arenas[0], slot)
 
@@ -143,7 +143,7 @@ class Runner:
     def run(
         self,
         slots: Sequence[int],
-        write: Callable[[int], None],
+        stage: Stage,
         *,
         one_by_one: bool,
         seeds: list[int] | None = None,
@@ -151,11 +151,12 @@ class Runner:
         timeout: float | None = None,
         **options: bool,
     ) -> list[Block]:
-        """Calls on the given slots, whose inputs `write` lays down while the runner is frozen.
+        """Calls on the given slots with the inputs of `stage`. One block for all slots, or one a slot.
 
-        The clock starts with the inputs in place and the runner still frozen, and stops when the outputs are in
-        the arena. One block for all slots, or one a slot. A secret sample of the outputs is taken before the clock
-        stops, and must still be there once the runner is frozen, so that saying "done" early gains nothing.
+        The clock starts before the runner can see any input: on the CPU they are laid into the arena while it is
+        frozen, on CUDA after the start of the clock, since what a candidate has queued on the device cannot be
+        frozen. It stops once a secret sample of the outputs has been read; `confirm` holds the sample against
+        what lies there later, so that saying "done" early gains nothing.
         """
         limit = timeout or self.call_timeout
         self.thaw()
@@ -164,11 +165,18 @@ class Runner:
         blocks = []
         self.freeze()
         for steps in [[slot] for slot in slots] if one_by_one else [list(slots)]:
-            for slot in steps:
-                write(slot)
             places = self._secret_places(steps)
-            self._synchronize()
+            begin, end = stage.part(steps)
+            fresh, place = stage.arena.data[begin:end], self.arenas[0].data[begin:end]
+            if self.device == "cpu":
+                place.copy_(fresh)
+            else:
+                self._poison(steps)
+                self._synchronize()
             start = time.perf_counter_ns()
+            if self.device != "cpu":
+                place.copy_(fresh)
+                self._synchronize()
             self.thaw()
             self._send((scalars, seeds))  # both are inputs, so they too come only as the clock runs
             budget = limit * len(steps)
@@ -179,15 +187,20 @@ class Runner:
                 self._send(None)
             answer = self._claim(budget, "run")
             sample = self._sample(places)
-            end = time.perf_counter_ns()
+            stop = time.perf_counter_ns()
+            self.freeze()
             forms = answer.get("forms")
             if not isinstance(forms, list) or len(forms) != len(steps):
                 raise FaultError("dishonest", "an answer to a call has no proper form")
-            blocks.append(Block(len(steps), ((called or end) - start) / 1e9, (end - start) / 1e9, forms))
-            self.freeze()
-            if not torch.equal(sample, self._sample(places)):
-                raise FaultError("dishonest", "outputs were still being written after they were said to be complete")
+            seconds = ((called or stop) - start) / 1e9, (stop - start) / 1e9
+            blocks.append(Block(len(steps), *seconds, forms, places, sample))
         return blocks
+
+    def confirm(self, blocks: Sequence[Block]) -> None:
+        """The samples that stopped the clock are still what lies in the arena. Raises FaultError."""
+        for block in blocks:
+            if not torch.equal(block.sample, self._sample(block.places)):
+                raise FaultError("dishonest", "outputs were still being written after they were said to be complete")
 
     def copy_again(self) -> None:
         self.ask({"do": "copy_again"}, self.call_timeout + GRACE_SECONDS)
@@ -205,6 +218,11 @@ class Runner:
         where = torch.rand(len(starts), SAMPLE, dtype=torch.float64, generator=self.random)
         places = torch.tensor(starts).unsqueeze(1) + (where * torch.tensor(sizes).unsqueeze(1)).long()
         return places.flatten().to(self.device)
+
+    def _poison(self, slots: Sequence[int]) -> None:
+        """Random bytes where the outputs will be, so that what lay there before can pass for none of them."""
+        begin, end = slots[0] * self.outputs.stride, (slots[-1] + 1) * self.outputs.stride
+        self.arenas[1].data[begin:end].random_()
 
     def _sample(self, places: torch.Tensor) -> torch.Tensor:
         found = self.arenas[1].data.view(torch.int32)[places]

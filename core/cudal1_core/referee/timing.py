@@ -15,7 +15,8 @@ from statistics import median
 RESAMPLES = 400
 CONFIDENCE = 0.95
 LEAST_FOR_BOOTSTRAP = 6
-SLACK = 0.1  # share of a saving that may be missing without being held against a candidate
+SLACK = 0.02  # share of the reference's time that a saving may lack without being held against a candidate
+OVERHEAD_SLACK = 0.03  # share of what measuring costs by which two processes may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +41,40 @@ class Saving:
     """Seconds a call that the candidate saves; a cost that both sides pay alike does not move it."""
 
     seconds: float
-    noise: float  # half the interval
+    low: float
+    high: float
 
 
 def saving(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Saving:
     """Median of reference - candidate, from (reference, candidate) seconds a call."""
     differences = [reference - candidate for reference, candidate in pairs]
-    low, high = _interval(differences, seed)
-    return Saving(median(differences), (high - low) / 2)
+    return Saving(median(differences), *_interval(differences, seed))
 
 
-def held_to(best: Estimate, claimed: Saving, proven: Saving, overhead: float = 0.0) -> Estimate:
-    """`best`, or what is left of it where `proven` shows a smaller saving than `claimed`, beyond noise.
+def held_to(best: Estimate, claimed: float, proven: Saving, overhead: float = 0.0, doubt: float = 0.0) -> Estimate:
+    """`best`, or what is left of it where the `claimed` saving (seconds a call) is more than is `proven`.
 
     Savings are compared and not ratios: measured another way both sides may pay the same extra cost, which
-    draws a ratio towards 1 without telling anything about the candidate. `overhead` is that cost, in seconds a
-    call: it differs a little from process to process, so a tenth of it is in doubt too.
+    draws a ratio towards 1 without telling anything about the candidate. The upper end of what is proven counts
+    for the candidate, which it cannot raise: whatever it does to scatter its times makes them longer.
+    `overhead` is what measuring costs, in seconds a call: it differs a little from process to process. `doubt` is
+    the share of the saving that may be missing.
     """
     if best.speedup <= 1:
         return best
     reference = best.reference_ms / 1e3
-    doubt = proven.noise + claimed.noise + SLACK * overhead
-    if claimed.seconds - proven.seconds - doubt <= max(SLACK * claimed.seconds, 0.02 * reference):
+    slack = max(SLACK * reference, doubt * claimed) + OVERHEAD_SLACK * overhead
+    if claimed <= proven.high + slack:
         return best
 
     def ratio(saved: float) -> float:
-        saved = min(max(saved, 0.0), claimed.seconds)
+        saved = min(max(saved, 0.0), claimed)
         return reference / max(reference - saved, reference / best.speedup)
 
-    # once a claim is found too large, doubt no longer speaks for it: only what was proven counts
     middle = ratio(proven.seconds)
-    low, high = ratio(proven.seconds - proven.noise), ratio(proven.seconds + proven.noise)
-    return Estimate(middle, low, high, best.reference_ms, best.reference_ms / middle, best.pairs)
+    return Estimate(
+        middle, ratio(proven.low), ratio(proven.high), best.reference_ms, best.reference_ms / middle, best.pairs
+    )
 
 
 def estimate(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Estimate:
