@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 from cudal1_core import exemplars, prompt
 from cudal1_core.archive import Archive
 from cudal1_core.candidate import Candidate
-from cudal1_core.errors import Cudal1Error, RefereeError, UsageError
+from cudal1_core.errors import Cudal1Error, RefereeError, UnjudgeableError, UsageError
 from cudal1_core.events import (
     CandidateWritten,
     Decision,
@@ -319,7 +319,7 @@ class Run:
         """The referee's own failure is told and leaves this candidate unjudged; the run ends when it stays."""
         try:
             verdict = await self._referee.judge(candidate.id, candidate.source, self._emit)
-        except RefereeError as error:
+        except (RefereeError, UnjudgeableError) as error:
             self._failures += 1
             if self._failures >= MOST_FAILURES:
                 raise

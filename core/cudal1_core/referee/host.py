@@ -55,6 +55,7 @@ class Referee:
         self.zygote: asyncio.subprocess.Process | None = None
         self.count = 0
         self.eager_ms: float | None = None
+        self.cores: tuple[int, ...] = ()  # for candidates while they are not timed; empty: all
 
     async def __aenter__(self) -> Referee:
         await self._start_zygote()
@@ -96,6 +97,7 @@ class Referee:
         self.versions = {"python": platform.python_version(), **result["versions"]}
         self.seed = result["seed"]
         self.eager_ms = float(result["eager_ms"])
+        self.cores = tuple(result["cores"])
         return self.task
 
     async def judge(self, candidate_id: str, source: str | bytes, emit: Callable[[Event], None]) -> Verdict:
@@ -195,6 +197,7 @@ class Referee:
             log=str(self.log_dir / f"{name}.log"),
             environment=environment if hostile else dict(os.environ),
             read=tuple(str(path.absolute()) for path in self.options.expose) if hostile else (),
+            cores=self.cores if hostile else (),
             memory_limit=psutil.virtual_memory().available // 2 if hostile else 0,
         )
 

@@ -6,13 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee.checks import SLOTS, Checker, Comparison
 from cudal1_core.referee.pairs import PairTimer
 from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.quiet import DeviceBusyError
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate
 from cudal1_core.referee.turn import gpu_turn
 from cudal1_core.verdict import Check, round_towards_one
+
+ENDING_SECONDS = 5.0  # for a killed candidate's work to leave the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +50,25 @@ class Judging:
         try:
             return {**self._judge(), **self._evidence()}
         except FaultError as fault:
-            self._note(self.doing, False, fault.reason)
-            return {
-                "verdict": "rejected",
-                "category": fault.category,
-                "reason": fault.reason,
-                **self._evidence(),
-            }
+            return self._rejected(fault)
+        except DeviceBusyError as busy:
+            return self._busy(busy)
+
+    def _rejected(self, fault: FaultError) -> dict[str, Any]:
+        self._note(self.doing, False, fault.reason)
+        return {"verdict": "rejected", "category": fault.category, "reason": fault.reason, **self._evidence()}
+
+    def _busy(self, busy: DeviceBusyError) -> dict[str, Any]:
+        """Whose work is it? The candidate's, if the device is quiet once its processes are gone."""
+        self.candidate.end()
+        if self.q.canary.quiet(ENDING_SECONDS):
+            return self._rejected(FaultError("dishonest", "its work was still running on the GPU after it was done"))
+        raise UnjudgeableError(
+            "unsupported",
+            "another program keeps the GPU busy, so nothing can be timed on it now",
+            "It was quiet when the reference was read. What runs there now is not the candidate's.",
+            "Wait until the GPU is free (nvidia-smi shows who uses it), then judge again.",
+        ) from busy
 
     def _judge(self) -> dict[str, Any]:
         self.labels |= set(self.q.labels)

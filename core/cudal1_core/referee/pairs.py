@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -18,6 +19,7 @@ import psutil
 import torch
 
 from cudal1_core.referee.checks import SLOTS, Checker, scalars_of
+from cudal1_core.referee.cores import on_core
 from cudal1_core.referee.drawing import Draw
 from cudal1_core.referee.layout import lay_out
 from cudal1_core.referee.qualify import Qualified
@@ -77,6 +79,22 @@ class PairTimer:
         self.random = random.Random(secrets.randbits(64))
 
     def measure(self) -> Speed:
+        with self._pinned():
+            return self._measure()
+
+    @contextmanager
+    def _pinned(self) -> Iterator[None]:
+        """Both runners launch from one core meanwhile, and this side stays on another."""
+        cores = self.q.cores
+        for runner in (self.checker.candidate, self.checker.reference):
+            runner.pin(cores.launching)
+        try:
+            with on_core(cores.trusted):
+                yield
+        finally:
+            self.checker.reference.pin(None)
+
+    def _measure(self) -> Speed:
         reference = self.checker.reference
         count = self._block_length()
         self.checker.attach(count)
@@ -221,6 +239,7 @@ def time_alone(q: Qualified, runner: Runner) -> float:
         runner.attach(q.inputs.tree, q.outputs, q.state, count)
         return Stage(lay_out(q.inputs.tree.tensors, count), q.device)
 
+    runner.pin(q.cores.launching)
     stage = attach(1)
     null_cost(runner, stage, 1, one_by_one=False)
     once = min(block(stage, 1).called for _ in range(2))

@@ -18,8 +18,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import compare, flags, loading
 from cudal1_core.referee.compare import Bound
+from cudal1_core.referee.cores import Cores
 from cudal1_core.referee.drawing import Draw, InputSource
 from cudal1_core.referee.layout import Leaf, canonical, describe, form_of, leaf_of
+from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.truth import FAR, Truth
 from cudal1_core.referee.weights import perturb
 from cudal1_core.verdict import Check
@@ -45,6 +47,8 @@ class Qualified:
     outputs: tuple[Leaf, ...]  # contiguous layout of the output tensors
     state: dict[str, Leaf]
     states: list[dict[str, torch.Tensor]]  # as built, then with other weights
+    canary: Canary
+    cores: Cores  # set aside for what is timed
     text: str = ""  # the reference's source
     tf32: bool = False  # the reference's settings give TF32 to operators it uses, so TF32 is its own precision
     bounds: list[list[Bound | None]] = field(default_factory=list)  # by state, then by output tensor

@@ -21,11 +21,13 @@ from cudal1_core.candidate import source_hash
 from cudal1_core.errors import UnjudgeableError
 from cudal1_core.referee import flags, loading, qualify
 from cudal1_core.referee.channel import Channel, ChannelClosedError
+from cudal1_core.referee.cores import Cores, set_aside
 from cudal1_core.referee.drawing import InputSource
 from cudal1_core.referee.judging import Judging, Rules
 from cudal1_core.referee.layout import leaf_of
 from cudal1_core.referee.pairs import time_alone
 from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import Truth
 from cudal1_core.referee.turn import gpu_turn
@@ -86,6 +88,7 @@ class Worker:
             "eager_ms": eager_ms,
             "versions": {"torch": torch.__version__, "cuda": torch.version.cuda or "none"},
             "seed": f"{q.inputs.seed:016x}",
+            "cores": q.cores.rest,
         }
 
     def _qualify(
@@ -100,7 +103,7 @@ class Worker:
     ) -> float:
         """Reads, builds and examines the reference; milliseconds a call of it alone."""
         self.q = q = read(path, model, device, self.mode)
-        self.reference = Runner(channel, socket.socket(fileno=control_fd), device, call_timeout)
+        self.reference = Runner(channel, socket.socket(fileno=control_fd), q.canary, call_timeout)
         try:
             self.reference.freeze()
             self.reference.build(
@@ -131,7 +134,7 @@ class Worker:
         channel_fd, control_fd = self.host.take_fds()
         made = Rules(mode=self.mode, **rules)
         candidate = Runner(
-            Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.device, made.call_timeout
+            Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.canary, made.call_timeout
         )
         try:
             return Judging(self.q, self.reference, candidate, made, self._tell).verdict()
@@ -212,6 +215,7 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
     generator = torch.Generator(device)
     generator.manual_seed(secrets.randbits(62))
     others = qualify.other_states(model, state, device, OTHER_WEIGHTS) if state else []
+    canary = Canary(device)
     return Qualified(
         path=path,
         class_name=model_class.__name__,
@@ -227,8 +231,11 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         outputs=outputs,
         state={name: leaf_of(value, contiguous=True) for name, value in state.items()},
         states=[state, *others],
+        canary=canary,
+        cores=Cores() if device == "cpu" else set_aside(torch.device(device).index or 0),
         tf32=qualify.uses_tf32(model, draw, path, device),
         text=text,
+        labels=[] if canary.alone else ["foreign_load"],
     )
 
 

@@ -15,6 +15,7 @@ from cudal1_core.referee import arena as arenas
 from cudal1_core.referee.arena import Arena
 from cudal1_core.referee.channel import Channel, ChannelClosedError, ChannelTimeoutError, ClaimError
 from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
+from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.staging import Stage
 from cudal1_core.referee.supervisor import COMMAND
 from cudal1_core.verdict import REJECTED_CATEGORIES
@@ -47,10 +48,11 @@ class Block:
 class Runner:
     """Frozen whenever it is not its turn: it sees no input before the clock runs, and works in no gap."""
 
-    def __init__(self, channel: Channel, control: socket.socket, device: str, call_timeout: float) -> None:
+    def __init__(self, channel: Channel, control: socket.socket, canary: Canary, call_timeout: float) -> None:
         self.channel = channel
         self.control = control
-        self.device = device
+        self.canary = canary
+        self.device = canary.device
         self.call_timeout = call_timeout
         self.inputs: Slots = lay_out((), 0)
         self.outputs: Slots = lay_out((), 0)
@@ -72,6 +74,13 @@ class Runner:
     def thaw(self) -> None:
         try:
             self.control.sendall(COMMAND.pack(b"C", 0))
+        except OSError as error:
+            raise FaultError("crashed", f"the process ended ({error})") from error
+
+    def pin(self, core: int | None) -> None:
+        """Keeps the thread that launches on one core, or lets it go where it may."""
+        try:
+            self.control.sendall(COMMAND.pack(b"P", 0 if core is None else core + 1))
         except OSError as error:
             raise FaultError("crashed", f"the process ended ({error})") from error
 
@@ -116,6 +125,10 @@ class Runner:
             [a.fd for a in self.arenas],
         )
 
+    def end(self) -> None:
+        """Its supervisor ends every process of it, and with them their work on the device."""
+        self.control.close()
+
     def detach(self) -> None:
         for arena in self.arenas:
             arena.close()
@@ -156,7 +169,8 @@ class Runner:
         The clock starts before the runner can see any input: on the CPU they are laid into the arena while it is
         frozen, on CUDA after the start of the clock, since what a candidate has queued on the device cannot be
         frozen. It stops once a secret sample of the outputs has been read; `confirm` holds the sample against
-        what lies there later, so that saying "done" early gains nothing.
+        what lies there later, so that saying "done" early gains nothing. Raises FaultError, and DeviceBusyError
+        where anybody's work still runs on the device as the clock would start.
         """
         limit = timeout or self.call_timeout
         self.thaw()
@@ -172,7 +186,7 @@ class Runner:
                 place.copy_(fresh)
             else:
                 self._poison(steps)
-                self._synchronize()
+                self.canary.check()
             start = time.perf_counter_ns()
             if self.device != "cpu":
                 place.copy_(fresh)

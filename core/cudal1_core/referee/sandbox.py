@@ -50,6 +50,7 @@ class Spec:
     log: str = os.devnull
     environment: dict[str, str] = field(default_factory=dict)  # replaces the whole environment
     read: tuple[str, ...] = ()  # extra paths the worker may read
+    cores: tuple[int, ...] = ()  # processor cores it starts on; empty: all
     memory_limit: int = 0  # bytes over all its processes; 0 is no limit
 
 
@@ -86,6 +87,8 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     """
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
+    if spec.cores:
+        os.sched_setaffinity(0, spec.cores)
     log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     layers: list[str] = []
     if spec.walls != "none":

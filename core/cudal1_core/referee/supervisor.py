@@ -15,7 +15,8 @@ from typing import Any
 LOG_LIMIT = 256 * 1024  # bytes of a worker's output that are kept
 TMPFS_BYTES = 4 << 30
 WATCH_SECONDS = 0.05
-COMMAND = struct.Struct("<cQ")  # S stop, C continue, A bytes of shared memory to leave out of the watch
+# S stop, C continue, A bytes of shared memory to leave out of the watch, P the core for the worker's main thread plus 1
+COMMAND = struct.Struct("<cQ")
 
 
 class Supervisor:
@@ -118,6 +119,9 @@ class Supervisor:
             self._signal_all(signal.SIGCONT)
         elif command == b"A":
             self.allowance = value
+        elif command == b"P":
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(self.worker, {value - 1} if value else os.sched_getaffinity(0))
         return True
 
     def _freeze(self) -> None:
