@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,6 +185,7 @@ def _become_worker(spec: Spec, main: Callable[[int], None], channel: int, output
         os.chdir(spec.folder)
         os.environ.clear()
         os.environ.update(spec.environment)
+        tempfile.tempdir = None  # what the zygote looked up is not this worker's
         if spec.walls == "all":
             os.environ.update(private_environment(spec.folder))
             os.environ["PWD"] = spec.folder
