@@ -116,6 +116,7 @@ class Run:
         self.ended: Reason | None = None  # why the rounds ended; None while they are played
         self._driver: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self._preparing: asyncio.Task[None] | None = None
 
     async def events(self) -> AsyncIterator[Event]:
         """Starts the run and tells it. Each event is stored before it is yielded.
@@ -181,6 +182,7 @@ class Run:
         try:
             self._watch.start()
             self._emit(self._started())
+            self._preparing = asyncio.create_task(self._prepare(), name="prepare")
             self.task = await self._referee.open(self.reference)
             self._emit(TaskDescribed(task=self.task))
             for baseline in self._referee.baselines():
@@ -196,6 +198,10 @@ class Run:
             self._fail(error)
         if not self.options.keep_open:
             self._queue.put_nowait(None)
+
+    async def _prepare(self) -> None:
+        with suppress(Cudal1Error):  # told when candidates are asked for
+            await self._policy.prepare()
 
     async def _play_rounds(self, task: Task) -> Reason:
         budget = self.options.budget_s if self._round < self.options.rounds else None
@@ -400,6 +406,9 @@ class Run:
             self._driver.cancel()
             endings.add(self._driver)
             await asyncio.wait(endings, timeout=STOP_S / 2)  # a judgement ends its own processes first
+        if self._preparing is not None:
+            self._preparing.cancel()
+            endings.add(self._preparing)
         endings |= {asyncio.create_task(self._referee.close()), asyncio.create_task(self._policy.close())}
         done, late = await asyncio.wait(endings, timeout=STOP_S / 2)
         for task in late:

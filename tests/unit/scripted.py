@@ -97,6 +97,9 @@ class ScriptedPolicy:
     prompts: list[Prompt] = field(default_factory=list)
     closed: int = 0
 
+    async def prepare(self) -> None:
+        """Nothing to start."""
+
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         self.prompts.append(prompt)
         for step in self.groups.pop(0) if self.groups else ():

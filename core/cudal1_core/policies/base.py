@@ -48,6 +48,11 @@ class Policy(Protocol):
 
     name: str
 
+    async def prepare(self) -> None:
+        """Starts what takes long (a child, a model) while the reference is still being read. Raises PolicyError,
+        which `generate` may raise again."""
+        ...
+
     def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         """At most n candidates; fewer when nothing new is left to try. Raises PolicyError."""
         ...

@@ -34,6 +34,10 @@ class PlaybookPolicy:
         self._turn = asyncio.Lock()
         self._cache: tempfile.TemporaryDirectory[str] | None = None
 
+    async def prepare(self) -> None:
+        async with self._turn:
+            await self._started()
+
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         """One fragment a candidate. Raises PolicyError."""
         async with self._turn:

@@ -34,6 +34,9 @@ class ReplayPolicy:
         self._path = path
         self._left: Iterator[Recorded] | None = None
 
+    async def prepare(self) -> None:
+        """Nothing to start."""
+
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         """At most n recorded candidates, each whole. Raises PolicyError where nothing fits the task."""
         if self._left is None:

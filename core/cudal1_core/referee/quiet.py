@@ -13,6 +13,7 @@ import torch
 
 LATE = 0.0006  # seconds
 PATIENCE = 0.05  # seconds for what is still running to end
+OCCUPIED_CYCLES = 2_000_000
 
 
 class DeviceBusyError(Exception):
@@ -25,12 +26,17 @@ class Canary:
     def __init__(self, device: str) -> None:
         self.device = device
         self.spark = torch.zeros(1, device=device)
+        self.cycles = 0.0 if device == "cpu" else _cycles_per_second(device)
         self.alone = self.quiet(PATIENCE)  # asked before any candidate exists
 
     def check(self) -> None:
         """Raises DeviceBusyError. Where the device was never ours alone, nothing can be said and nothing is."""
         if self.alone and not self.quiet(PATIENCE):
             raise DeviceBusyError
+
+    def occupy(self, seconds: float) -> None:
+        """Queues a kernel of ours that keeps every other context off the device for about so long."""
+        torch.cuda._sleep(int(seconds * self.cycles))  # type: ignore[no-untyped-call]
 
     def quiet(self, patience: float) -> bool:
         """Whether a tiny kernel is done at once, now or within `patience` seconds."""
@@ -45,3 +51,14 @@ class Canary:
                 return True
             if time.monotonic() > deadline:
                 return False
+
+
+def _cycles_per_second(device: str) -> float:
+    """Of the clock that torch.cuda._sleep counts."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    torch.cuda._sleep(1000)  # type: ignore[no-untyped-call]
+    start.record()
+    torch.cuda._sleep(OCCUPIED_CYCLES)  # type: ignore[no-untyped-call]
+    end.record()
+    torch.cuda.synchronize()
+    return OCCUPIED_CYCLES / (float(start.elapsed_time(end)) / 1e3)

@@ -162,9 +162,13 @@ class Runner:
         seeds: list[int] | None = None,
         scalars: dict[int, list[Any]] | None = None,
         timeout: float | None = None,
+        busy: float = 0.0,
         **options: bool,
     ) -> list[Block]:
         """Calls on the given slots with the inputs of `stage`. One block for all slots, or one a slot.
+
+        On CUDA the device can be kept `busy` for so many seconds from the start of the clock, by the trusted side's
+        own kernel: what the runner's processor does meanwhile to launch its work is then hidden.
 
         The clock starts before the runner can see any input: on the CPU they are laid into the arena while it is
         frozen, on CUDA after the start of the clock, since what a candidate has queued on the device cannot be
@@ -191,6 +195,8 @@ class Runner:
             if self.device != "cpu":
                 place.copy_(fresh)
                 self._synchronize()
+                if busy:
+                    self.canary.occupy(busy)
             self.thaw()
             self._send((scalars, seeds))  # both are inputs, so they too come only as the clock runs
             budget = limit * len(steps)
