@@ -44,6 +44,12 @@ def run_parser() -> Parser:
     work.add_argument("--budget", type=seconds, metavar="TIME", help="end after this long: 90s, 5m, 1h30m (no limit)")
     work.add_argument("--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)")
     work.add_argument("--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines")
+    work.add_argument(
+        "--exemplars",
+        choices=("bucket", "island", "random", "none"),
+        default="bucket",
+        help="how earlier code is chosen for the prompt (bucket)",
+    )
     work.add_argument("--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)")
     judging = parser.add_argument_group("judging")
     _add_device_and_model(judging)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from cudal1_core.archive import open_archive
+from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.paths import archive_path, new_run_folder
 from cudal1_core.policies import make_policy
 from cudal1_core.referee.host import Referee
@@ -27,6 +28,7 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
         budget_s=options.budget,
         seed=options.seed,
         judge=judging,
+        exemplars=ExemplarOptions(how=options.exemplars),
         keep_open=True,
         out=options.out,
     )

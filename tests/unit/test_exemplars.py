@@ -8,14 +8,23 @@ from itertools import permutations
 
 import pytest
 from cudal1_core.candidate import Candidate
-from cudal1_core.exemplars import ExemplarOptions, buckets, choose, probabilities
+from cudal1_core.exemplars import CHOICES, ExemplarOptions, buckets, choose, eligible, islands, probabilities
 from cudal1_core.policies.base import Judged
 from cudal1_core.verdict import Verdict
+from hypothesis import given
+from hypothesis import strategies as st
 
 
-def judged(id: str, speedup: float | None, *labels: str, fed: bool = False, word: str = "accepted") -> Judged:
+def judged(
+    id: str,
+    speedup: float | None,
+    *labels: str,
+    fed: bool = False,
+    word: str = "accepted",
+    shown: tuple[str, ...] = (),
+) -> Judged:
     source = f"class ModelNew: name = {id!r}"
-    candidate = Candidate(id=id, round=1, policy="replay", source=source, text=source)
+    candidate = Candidate(id=id, round=1, policy="replay", source=source, text=source, exemplars=shown)
     return Judged(candidate, Verdict(word, speedup=speedup, labels=labels), fed=fed)  # type: ignore[arg-type]
 
 
@@ -73,7 +82,7 @@ def test_the_same_seed_chooses_the_same_and_another_may_not() -> None:
     assert len({tuple(ids(choose(pool, options, seed))) for seed in range(50)}) > 1
 
 
-@pytest.mark.parametrize("how", ["bucket", "random"])
+@pytest.mark.parametrize("how", ["bucket", "island", "random"])
 def test_what_may_never_be_shown(how: str) -> None:
     pool = [
         judged("rejected", 5.0, word="rejected"),
@@ -81,7 +90,6 @@ def test_what_may_never_be_shown(how: str) -> None:
         judged("untimed", None),
         judged("dismissed", 5.0),
         judged("dismissed-after-fed", 5.0, fed=True),
-        judged("other-weights-fed", 5.0, "not_drop_in", fed=True),
         judged("good", 1.1),
     ]
     options = ExemplarOptions(how=how)  # type: ignore[arg-type]
@@ -108,6 +116,99 @@ def test_one_code_is_shown_once_however_often_it_was_written() -> None:
     assert ids(choose(pool, ExemplarOptions(count=3), 0)) == ["a", "b"]
 
 
-def test_none_shows_nothing_and_an_empty_pool_is_no_error() -> None:
-    assert choose([judged("a", 2.0, fed=True)], ExemplarOptions(how="none"), 0) == ()
-    assert choose([], ExemplarOptions(), 0) == ()
+@pytest.mark.parametrize("how", CHOICES)
+def test_what_the_person_feeds_enters_whatever_was_found_of_it(how: str) -> None:
+    pool = [
+        judged("wrong", 9.0, fed=True, word="rejected"),
+        judged("other-weights", 9.0, "not_drop_in", fed=True),
+        judged("slow", 0.5, fed=True),
+    ]
+    assert ids(choose(pool, ExemplarOptions(how=how), 0)) == ["wrong", "other-weights", "slow"]  # type: ignore[arg-type]
+    assert [eligible(one) for one in pool] == [False, False, True]
+
+
+@pytest.mark.parametrize("how", CHOICES)
+def test_no_earlier_candidate_is_no_error_and_one_is_shown_once(how: str) -> None:
+    options = ExemplarOptions(how=how)  # type: ignore[arg-type]
+    assert choose([], options, 0) == ()
+    assert ids(choose([judged("a", 2.0)], options, 0)) == ([] if how == "none" else ["a"])
+
+
+def test_random_draws_every_pair_alike() -> None:
+    pool = [judged(f"c{n}", 1.0 + n) for n in range(4)]
+    draws = 3000
+    seen = Counter(tuple(ids(choose(pool, ExemplarOptions(how="random"), seed))) for seed in range(draws))
+    assert len(seen) == 6
+    spread = math.sqrt(1 / 6 * 5 / 6 / draws)
+    assert all(count / draws == pytest.approx(1 / 6, abs=4.5 * spread) for count in seen.values())
+
+
+def test_a_candidate_lives_on_the_island_of_what_its_prompt_showed() -> None:
+    pool = [
+        judged("c01", 1.0),
+        judged("c02", 1.0, shown=("c01",)),
+        judged("c03", 1.0, shown=("c02", "c01")),
+        judged("old/c01", 1.0),
+        judged("old/c02", 1.0, shown=("c01",)),
+        judged("ring1", 1.0, shown=("ring2",)),
+        judged("ring2", 1.0, shown=("ring1",)),
+    ]
+    home = islands(pool, 1000)
+    assert home["c01"] == home["c02"] == home["c03"]
+    assert home["old/c01"] == home["old/c02"] != home["c01"]
+
+
+def test_islands_are_drawn_alike_and_give_all_exemplars_as_far_as_they_can() -> None:
+    roots = [judged(f"root{n}", 1.0 + n) for n in range(3)]
+    pool = [*roots, *(judged(f"leaf{n}", 3.0 + n, shown=(f"root{n}",)) for n in range(3))]
+    options = ExemplarOptions(how="island", islands=1000)
+    draws = 1500
+    seen = Counter(tuple(ids(choose(pool, options, seed))) for seed in range(draws))
+    assert set(seen) == {(f"root{n}", f"leaf{n}") for n in range(3)}
+    spread = math.sqrt(1 / 3 * 2 / 3 / draws)
+    assert all(count / draws == pytest.approx(1 / 3, abs=4.5 * spread) for count in seen.values())
+    alone = choose(roots, options, 0)
+    assert len(alone) == 2
+    assert "root2" in ids(alone)
+
+
+candidates = st.builds(
+    judged,
+    st.sampled_from([f"c{n}" for n in range(12)]),
+    st.one_of(st.none(), st.floats(0.01, 500)),
+    fed=st.booleans(),
+    word=st.sampled_from(["accepted", "rejected", "unjudgeable"]),
+)
+
+
+@given(
+    st.lists(candidates, max_size=12, unique_by=lambda one: one.candidate.id),
+    st.sampled_from(CHOICES),
+    st.integers(0, 5),
+    st.integers(),
+    st.sets(st.sampled_from([f"c{n}" for n in range(12)])),
+)
+def test_every_choice_keeps_the_persons_word(
+    pool: list[Judged], how: str, count: int, seed: int, dismissed: set[str]
+) -> None:
+    options = ExemplarOptions(how=how, count=count)  # type: ignore[arg-type]
+    chosen = choose(pool, options, seed, dismissed)
+    assert chosen == choose(pool, options, seed, dismissed)
+    fed = {one.candidate.id for one in pool if one.fed} - dismissed
+    assert fed <= set(ids(chosen))
+    assert not dismissed & set(ids(chosen))
+    assert all(one.fed or eligible(one) for one in chosen)
+    assert len({one.candidate.source_hash for one in chosen}) == len(chosen) <= max(count, len(fed))
+
+
+@given(st.lists(st.floats(0.1, 50), min_size=2, max_size=8), st.floats(0.05, 5), st.integers())
+def test_bucket_exemplars_come_from_distinct_buckets(speeds: list[float], width: float, seed: int) -> None:
+    pool = [judged(f"c{n}", speed) for n, speed in enumerate(speeds)]
+    chosen = choose(pool, ExemplarOptions(width=width, count=3), seed)
+    assert len(chosen) == min(3, len(buckets(pool, width)))
+    assert len(buckets(chosen, width)) == len(chosen)
+
+
+def test_none_shows_nothing_that_the_person_did_not_feed() -> None:
+    pool = [judged("a", 2.0, fed=True), judged("b", 3.0)]
+    assert ids(choose(pool, ExemplarOptions(how="none"), 0)) == ["a"]
