@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cudal1_core.exemplars import eligible
 from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
+
+LONGEST_REASON = 300  # characters of why fed code was rejected
 
 _ROLE = """\
 You are an expert in GPU programming and PyTorch. Rewrite the module below so that it runs faster on {device}
@@ -73,10 +76,19 @@ def _reference(task: Task) -> str:
 
 
 def _exemplar(number: int, judged: Judged) -> str:
-    verdict = judged.verdict
-    score = f"{verdict.speedup:.2f}x" if verdict.speedup is not None else "not timed"
     title = f": {judged.candidate.title}" if judged.candidate.title else ""
-    return f"## Version {number}, {score}{title}\n\n{_fenced(judged.candidate.source)}"
+    return f"## Version {number}, {_score(judged)}{title}\n\n{_fenced(judged.candidate.source)}"
+
+
+def _score(judged: Judged) -> str:
+    """Only code that counts carries a speedup; other code is there because the person fed it."""
+    verdict = judged.verdict
+    if eligible(judged):
+        return f"{verdict.speedup:.2f}x"
+    if verdict.accepted:
+        return "right, but the reference's weights do not load" if "not_drop_in" in verdict.labels else "not timed"
+    why = " ".join((verdict.reason or "").split())[:LONGEST_REASON]
+    return f"no score: {(verdict.category or verdict.verdict).replace('_', ' ')}" + (f" ({why})" if why else "")
 
 
 def _fenced(source: str) -> str:

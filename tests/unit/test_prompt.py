@@ -51,3 +51,13 @@ def test_source_with_a_fence_cannot_leave_its_own() -> None:
     source = '"""\n```python\nclass ModelNew: trap\n```\n"""\nclass ModelNew: ...\n'
     text = build_prompt(TASK, [judged(source, 2.0)])
     assert extract_code(text).strip() == source.strip()
+
+
+def test_code_that_was_judged_wrong_carries_no_score() -> None:
+    wrong = Verdict("rejected", category="wrong_result", reason="output 0\ndiffers", speedup=9.87)
+    other_weights = Verdict("accepted", speedup=7.65, labels=("not_drop_in",))
+    fed = [Judged(judged("class ModelNew: a", 1.0).candidate, verdict, fed=True) for verdict in (wrong, other_weights)]
+    text = build_prompt(TASK, fed)
+    assert "no score: wrong result (output 0 differs)" in text
+    assert "9.87" not in text
+    assert "7.65" not in text
