@@ -28,7 +28,7 @@ from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_S = 3.0  # longest wait for another process's write
 
 _SCHEMA = """
@@ -51,6 +51,7 @@ CREATE TABLE candidates (
     run TEXT NOT NULL REFERENCES runs, id TEXT NOT NULL, round INTEGER NOT NULL, policy TEXT NOT NULL,
     title TEXT NOT NULL, techniques TEXT NOT NULL, exemplars TEXT NOT NULL, source TEXT NOT NULL,
     source_hash TEXT NOT NULL, text TEXT NOT NULL, written REAL NOT NULL,
+    prompt TEXT NOT NULL DEFAULT '', repairs TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (run, id)
 );
 CREATE TABLE verdicts (
@@ -67,6 +68,14 @@ CREATE INDEX candidates_by_source ON candidates (source_hash);
 CREATE INDEX exemplars_by_speed ON verdicts (run, speedup) WHERE verdict = 'accepted' AND drop_in;
 CREATE INDEX decisions_of_candidate ON decisions (run, candidate, id);
 """
+
+# What each version lacks of the next, by the version it has.
+_UPDATES = {
+    1: """
+ALTER TABLE candidates ADD COLUMN prompt TEXT NOT NULL DEFAULT '';
+ALTER TABLE candidates ADD COLUMN repairs TEXT NOT NULL DEFAULT ''
+""",
+}
 
 _EARLIER = """
 SELECT c.*, v.json AS verdict_json FROM runs r
@@ -105,9 +114,11 @@ class Archive:
     def _create(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")  # two processes may both be the first
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            for statement in _SCHEMA.split(";"):
+        scripts = [_SCHEMA] if version == 0 else [_UPDATES[step] for step in range(version, SCHEMA_VERSION)]
+        for script in scripts:
+            for statement in script.split(";"):
                 self._db.execute(statement)
+        if scripts:
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         self._db.execute("COMMIT")
         if version > SCHEMA_VERSION:
@@ -177,6 +188,8 @@ class Archive:
             source_hash=candidate.source_hash,
             text=_storable(candidate.text),
             written=event.at,
+            prompt=_storable(candidate.prompt),
+            repairs=candidate.repairs,
         )
 
     @_record.register
@@ -251,6 +264,8 @@ def _candidate(row: sqlite3.Row) -> Candidate:
         title=row["title"],
         techniques=tuple(json.loads(row["techniques"])),
         exemplars=tuple(json.loads(row["exemplars"])),
+        prompt=row["prompt"],
+        repairs=row["repairs"],
     )
 
 

@@ -18,6 +18,8 @@ class Candidate:
     title: str = ""  # one line for the table: "algebraic simplification + operation fusion"
     techniques: tuple[str, ...] = ()
     exemplars: tuple[str, ...] = ()  # ids of the candidates shown in the prompt
+    prompt: str = ""  # what it was asked with, where that was not the round's prompt
+    repairs: str = ""  # id of the candidate it mends
 
     @property
     def source_hash(self) -> str:

@@ -10,9 +10,9 @@ import random
 import sqlite3
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -39,7 +39,8 @@ from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.extract import extract_code
 from cudal1_core.journal import Journal
 from cudal1_core.paths import RunFolder
-from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt
+from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, Turn
+from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.reference import Task
 from cudal1_core.stopwatch import Stopwatch
@@ -71,8 +72,48 @@ class RunOptions:
     seed: int = 0  # steers policy and exemplar choice, never the referee
     judge: JudgeOptions = field(default_factory=JudgeOptions)
     exemplars: ExemplarOptions = field(default_factory=ExemplarOptions)
+    prompt: PromptOptions = field(default_factory=PromptOptions)
+    repair: int = 0  # times a rejected candidate goes back to a policy that converses
     keep_open: bool = False  # after the last round the stream waits for decisions and for `extend`
     out: Path | None = None  # where accepting writes, in place of <stem>_optimized.py
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    candidate: Candidate
+    asked: Prompt
+
+
+class _Group:
+    """The candidates of a round on their way to the referee, and the tasks that write them."""
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[_Written | None] = asyncio.Queue()
+        self._writers: set[asyncio.Task[None]] = set()
+
+    def add(self, writing: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(writing, name="writer")
+        self._writers.add(task)
+        task.add_done_callback(lambda _: self._waiting.put_nowait(None))
+
+    def put(self, written: _Written) -> None:
+        self._waiting.put_nowait(written)
+
+    async def next(self) -> _Written | None:
+        """None when all that was asked for has been written and taken."""
+        while not self._waiting.empty() or not all(writer.done() for writer in self._writers):
+            if (written := await self._waiting.get()) is not None:
+                return written
+        return None
+
+    async def end(self) -> BaseException | None:
+        """Ends what still writes; the first failure of a writer that came to its end by itself."""
+        failures = [task.exception() for task in self._writers if task.done() and not task.cancelled()]
+        for task in self._writers:
+            task.cancel()
+        if self._writers:
+            await asyncio.wait(self._writers)
+        return next((failure for failure in failures if failure is not None), None)
 
 
 class Run:
@@ -219,33 +260,26 @@ class Run:
 
     async def _play_round(self, task: Task, number: int, budget: float | None) -> int:
         """Returns how many candidates were judged; 0 means that the policy has nothing more."""
-        shown = self._choose(task, number)
+        shown, text = await self._fitting(task, self._choose(task, number))
         seed = random.Random(f"{self.options.seed}/{number}").getrandbits(31)
-        asked = Prompt(
-            task=task,
-            round=number,
-            text=prompt.build_prompt(task, shown),
-            exemplars=shown,
-            history=self._history(),
-            seed=seed,
-        )
+        asked = Prompt(task=task, round=number, text=text, exemplars=shown, history=self._history(), seed=seed)
         ids = tuple(judged.candidate.id for judged in shown)
         self._emit(RoundStarted(round=number, exemplars=ids, prompt=asked.text))
-        waiting: asyncio.Queue[Candidate | None] = asyncio.Queue()
-        writing = asyncio.create_task(self._write_group(asked, waiting), name=f"round {number}")
+        group = _Group()
+        group.add(self._write_group(asked, group, self.options.group))
         verdicts: list[Verdict] = []
         try:
-            while (candidate := await self._next(waiting, budget)) is not None:
+            while (written := await self._next(group, budget)) is not None:
                 await self._gate.wait()
-                verdicts.append(await self._judge(candidate))
+                verdict = await self._judge(written.candidate)
+                verdicts.append(verdict)
                 if self._watch.left(budget) <= 0:
                     break
+                if (again := self._repair(written, verdict)) is not None:
+                    group.add(self._write_group(again, group, 1, written.candidate))
         finally:
-            complete = writing.done()
-            writing.cancel()
-            await asyncio.wait({writing})
-            failure = None if writing.cancelled() else writing.exception()
-        if complete and failure is not None:
+            failure = await group.end()
+        if failure is not None:
             raise failure
         best = self.best
         self._emit(
@@ -259,18 +293,33 @@ class Run:
         )
         return len(verdicts)
 
-    async def _next(self, waiting: asyncio.Queue[Candidate | None], budget: float | None) -> Candidate | None:
+    async def _fitting(self, task: Task, chosen: tuple[Judged, ...]) -> tuple[tuple[Judged, ...], str]:
+        """Exemplars and prompt as they fit the policy's context: exemplars are given up, the task never."""
+        choices = prompt.shorter(chosen)
+        texts = [prompt.build_prompt(task, choice, self.options.prompt) for choice in choices]
+        index = await self._policy.fit(texts)
+        return choices[index], texts[index]
+
+    def _repair(self, written: _Written, verdict: Verdict) -> Prompt | None:
+        """What the policy is asked of a rejected candidate; None where it is left as it is."""
+        asked = written.asked
+        if verdict.verdict != "rejected" or not self._policy.converses or len(asked.turns) >= self.options.repair:
+            return None
+        reply = prompt.build_repair(verdict, self.options.prompt.templates)
+        return replace(asked, turns=(*asked.turns, Turn(written.candidate.text, reply)))
+
+    async def _next(self, group: _Group, budget: float | None) -> _Written | None:
         """The next candidate to judge; None when the group is complete or the budget spent."""
         while (left := self._watch.left(budget)) > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left if budget is not None else None):
-                    return await waiting.get()
+                    return await group.next()
         return None
 
-    async def _write_group(self, asked: Prompt, waiting: asyncio.Queue[Candidate | None]) -> None:
+    async def _write_group(self, asked: Prompt, group: _Group, n: int, mended: Candidate | None = None) -> None:
         ids: dict[int, str] = {}
         open_texts: dict[int, list[str]] = {}
-        stream = self._policy.generate(asked, self.options.group)
+        stream = self._policy.generate(asked, n)
         try:
             async for fragment in stream:
                 await self._gate.wait()
@@ -284,16 +333,15 @@ class Run:
                     self._emit(TokenArrived(candidate=candidate, text=fragment.text))
                 if fragment.done:
                     text = "".join(open_texts.pop(fragment.index))
-                    self._hand_over(candidate, text, fragment, asked, waiting)
+                    self._hand_over(candidate, text, fragment, asked, group, mended)
             for index, pieces in open_texts.items():  # cut off by the policy: judged as it stands
-                self._hand_over(ids[index], "".join(pieces), Fragment(index, ""), asked, waiting)
+                self._hand_over(ids[index], "".join(pieces), Fragment(index, ""), asked, group, mended)
         finally:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
-            waiting.put_nowait(None)
 
     def _hand_over(
-        self, id: str, text: str, last: Fragment, asked: Prompt, waiting: asyncio.Queue[Candidate | None]
+        self, id: str, text: str, last: Fragment, asked: Prompt, group: _Group, mended: Candidate | None
     ) -> None:
         candidate = Candidate(
             id=id,
@@ -301,13 +349,15 @@ class Run:
             policy=self._policy.name,
             source=extract_code(text),
             text=text,
-            title=last.title,
+            title=last.title or (f"repair of {mended.id}" if mended else ""),
             techniques=last.techniques,
             exemplars=tuple(judged.candidate.id for judged in asked.exemplars),
+            prompt=asked.turns[-1].reply if asked.turns else "",
+            repairs=mended.id if mended else "",
         )
         self._emit(CandidateWritten(candidate=candidate))
         self._emit(StageStarted(candidate=id, stage="queued"))
-        waiting.put_nowait(candidate)
+        group.put(_Written(candidate, asked))
 
     async def _judge(self, candidate: Candidate) -> Verdict:
         started = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,11 +94,16 @@ class ScriptedPolicy:
 
     groups: list[Group]
     name: str = "scripted"
+    converses: bool = False
+    room: int | None = None  # characters a prompt may have
     prompts: list[Prompt] = field(default_factory=list)
     closed: int = 0
 
     async def prepare(self) -> None:
         """Nothing to start."""
+
+    async def fit(self, texts: Sequence[str]) -> int:
+        return next(index for index, text in enumerate(texts) if self.room is None or len(text) <= self.room)
 
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         self.prompts.append(prompt)

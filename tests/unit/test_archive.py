@@ -169,3 +169,21 @@ def test_where_it_cannot_be_opened_work_goes_on_in_memory(tmp_path: Path) -> Non
     judge(archive, "r1", "c01")
     assert found(archive) == ["r1/c01"]
     assert path.read_text().startswith("this is no database")
+
+
+def test_an_archive_of_an_older_program_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    Archive(path).close()
+    old = sqlite3.connect(path)
+    for column in ("prompt", "repairs"):  # what version 1 did not have
+        old.execute(f"ALTER TABLE candidates DROP COLUMN {column}")
+    old.execute("PRAGMA user_version = 1")
+    old.close()
+    archive = Archive(path)
+    start(archive, "r1")
+    mended = Candidate(id="c02", round=1, policy="p", source=code("a"), text="t", prompt="mend it", repairs="c01")
+    archive.record("r1", CandidateWritten(candidate=mended))
+    archive.record("r1", VerdictReached(candidate="c02", verdict=GOOD, seconds=1.0))
+    (found,) = archive.earlier(make_task(), "r2")
+    assert (found.candidate.prompt, found.candidate.repairs) == ("mend it", "c01")
+    archive.close()

@@ -62,6 +62,54 @@ def test_an_answer_without_the_class_holds_no_code(answer: str) -> None:
     assert extract_code(answer) == ""
 
 
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+def test_what_was_only_thought_is_not_the_answer(tag: str) -> None:
+    draft = "```python\nclass ModelNew:\n    draft = True\n```"
+    assert extract_code(f"<{tag}>Maybe\n{draft}</{tag}>\n```python\n{CODE}```") == CODE
+    assert extract_code(f"```python\n{CODE}```\n<{tag}>or else\n{draft}") == CODE
+    assert extract_code(f"{draft}\n</think>\n```python\n{CODE}```") == CODE
+    assert "draft" in extract_code(f"<{tag}>all there is\n{draft}")
+
+
+def test_a_whole_block_goes_before_a_later_one_that_was_cut() -> None:
+    assert extract_code(f"```python\n{CODE}```\nAgain:\n```python\nclass ModelNew(torch.nn.Mod") == CODE
+
+
+def test_a_fence_in_a_docstring_does_not_end_the_block() -> None:
+    source = f'"""Use:\n\n```python\nModelNew()\n```\n"""\n{CODE}'
+    assert extract_code(f"Here:\n```python\n{source}```\nIt is fast.") == source
+
+
+def test_words_after_code_without_a_fence_are_dropped() -> None:
+    assert extract_code(f"Here it is:\n\n{CODE}\nThis code is faster, isn't it?\n\n- It fuses.") == CODE
+
+
+def test_of_two_classes_in_a_block_both_stay() -> None:
+    twice = CODE + "\n\n" + CODE
+    assert extract_code(f"```python\n{twice}```") == twice
+
+
+@pytest.mark.parametrize("name", ["Model", "ModelNewer", "NewModel", "modelnew"])
+def test_a_class_with_another_name_is_no_candidate(name: str) -> None:
+    assert extract_code(f"```python\n{CODE.replace('ModelNew', name)}```") == ""
+
+
+PIECES = ["```", "```python\n", "~~~\n", "<think>", "</think>", "class ModelNew:\n", "    pass\n", '"""', "\r\n", "x\n"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40))
+def test_any_heap_of_what_answers_are_made_of_gives_code_or_nothing(pieces: list[str]) -> None:
+    found = extract_code("".join(pieces))
+    assert found == "" or "ModelNew" in found
+    assert "\r" not in found
+
+
+@given(st.integers(0, len(CODE)))
+def test_an_answer_cut_anywhere_gives_its_beginning_or_nothing(length: int) -> None:
+    found = extract_code(f"## Code\n```python\n{CODE[:length]}")
+    assert found == "" or CODE.startswith(found.rstrip("\n"))
+
+
 @given(st.text())
 def test_any_text_gives_code_or_nothing(text: str) -> None:
     found = extract_code(text)

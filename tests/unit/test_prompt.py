@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from cudal1_core.candidate import Candidate
+from cudal1_core.errors import UsageError
 from cudal1_core.extract import extract_code
 from cudal1_core.policies.base import Judged
-from cudal1_core.prompt import build_prompt
+from cudal1_core.prompt import PromptOptions, build_prompt, build_repair, shorter
 from cudal1_core.reference import Task
-from cudal1_core.verdict import Verdict
+from cudal1_core.templates import Templates, read_templates
+from cudal1_core.verdict import Check, Verdict
 
 TASK = Task(
     path="/w/model.py",
@@ -61,3 +66,52 @@ def test_code_that_was_judged_wrong_carries_no_score() -> None:
     assert "no score: wrong result (output 0 differs)" in text
     assert "9.87" not in text
     assert "7.65" not in text
+
+
+def test_device_and_toolkits_are_named() -> None:
+    text = build_prompt(TASK, [], PromptOptions(toolkits=("torch", "triton")))
+    assert "The device: a processor (" in text
+    assert "Only these may be used: plain PyTorch; Triton kernels." in text
+    assert "Triton" not in build_prompt(TASK, [])  # does not work on this device
+
+
+def test_exemplars_are_given_up_one_by_one_and_what_was_fed_stays_longest() -> None:
+    slow, fast = judged("class ModelNew: a", 0.5), judged("class ModelNew: b", 3.0)
+    fed = Judged(judged("class ModelNew: c", 0.1).candidate, slow.verdict, fed=True)
+    assert shorter([fed, slow, fast]) == [(fed, slow, fast), (fed, fast), (fed,), ()]
+
+
+def test_a_template_of_ones_own_takes_the_place_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "contrastive.md").write_text("For $$5: $reference then\n$exemplars end\n")
+    own = PromptOptions(templates=read_templates(tmp_path))
+    text = build_prompt(TASK, [judged("class ModelNew: $danger", 2.0)], own)
+    assert text.startswith("For $5: inputs:")
+    assert "class ModelNew: $danger" in text
+    assert own.templates.repair.template == Templates().repair.template
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("$reference\n$exemplars\n$speed", "contrastive.md:3: .speed is not known"),
+        ("$reference\n5$ and $exemplars", "contrastive.md:2: a lone"),
+        ("$exemplars", "reference is missing"),
+    ],
+)
+def test_a_bad_template_is_named_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "contrastive.md").write_text(text)
+    with pytest.raises(UsageError, match=words):
+        read_templates(tmp_path)
+
+
+def test_a_folder_without_templates_is_no_silent_default(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no template"):
+        read_templates(tmp_path)
+
+
+def test_a_repair_says_what_failed_with_its_evidence() -> None:
+    checks = (Check("values", False, "output 0 off by 3"), Check("shape", True, "all equal"))
+    text = build_repair(Verdict("rejected", "wrong_result", "differs at [0, 1]", checks=checks), Templates())
+    for part in ("wrong result", "differs at [0, 1]", "values: output 0 off by 3"):
+        assert part in text
+    assert "all equal" not in text

@@ -22,7 +22,7 @@ from cudal1_core.events import (
     from_json,
 )
 from cudal1_core.exemplars import ExemplarOptions
-from cudal1_core.policies.base import Fragment
+from cudal1_core.policies.base import Fragment, Prompt
 from cudal1_core.verdict import Verdict
 
 from tests.unit.scripted import Bench, Group, code, make_task, told, whole
@@ -396,3 +396,44 @@ def test_a_full_disk_is_told_once_and_the_archive_goes_on(bench: Bench) -> None:
         code("b"),
         code("a"),
     ]
+
+
+def test_a_prompt_too_long_for_the_policy_gives_up_exemplars_and_keeps_the_task(bench: Bench) -> None:
+    bench.referee.verdicts = {"a": accepted(1.0), "b": accepted(3.0)}
+    whole_prompt = len(asyncio.run(_prompts(bench))[1].text)
+    bench.policy.room = whole_prompt - 1
+    second = asyncio.run(_prompts(bench))[-1]
+    assert [judged.candidate.id for judged in second.exemplars] == ["c02"]
+    assert make_task().source.strip() in second.text
+
+
+async def _prompts(bench: Bench) -> list[Prompt]:
+    await told(bench.run(whole("a", "b"), whole("c"), exemplars=ExemplarOptions(count=2)))
+    return bench.policy.prompts
+
+
+def test_a_rejected_candidate_goes_back_to_a_policy_that_converses(bench: Bench) -> None:
+    bench.policy.converses = True
+    bench.referee.verdicts = {
+        "bad": Verdict("rejected", "build_failed", "no nvcc"),
+        "still": Verdict("rejected", "crashed"),
+    }
+    events = asyncio.run(told(bench.run(whole("bad"), whole("still"), whole("good"), rounds=1, repair=2)))
+    first, second, third = bench.policy.prompts
+    assert first.text == second.text == third.text
+    assert [len(prompt.turns) for prompt in (first, second, third)] == [0, 1, 2]
+    assert (second.turns[0].answer, "no nvcc" in second.turns[0].reply) == (code("bad"), True)
+    written = [event.candidate for event in of(events, CandidateWritten)]
+    assert [(one.id, one.repairs, one.prompt) for one in written] == [
+        ("c01", "", ""),
+        ("c02", "c01", third.turns[0].reply),
+        ("c03", "c02", third.turns[1].reply),
+    ]
+    assert of(events, RoundFinished)[0].rejected == 2
+    assert last(events).best == "c03"
+
+
+def test_repairs_stop_at_their_number_and_are_not_asked_of_what_cannot_converse(bench: Bench) -> None:
+    bench.referee.verdicts = {"bad": Verdict("rejected", "crashed")}
+    asyncio.run(told(bench.run(whole("bad"), whole("never"), rounds=1, repair=3)))
+    assert bench.referee.judged == ["c01"]

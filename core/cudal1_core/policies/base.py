@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,14 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """An answer that did not pass, and what the model is told of it."""
+
+    answer: str
+    reply: str
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """What a policy is asked: the task, the exemplars shown, and everything judged so far in this task."""
 
@@ -30,6 +38,15 @@ class Prompt:
     exemplars: tuple[Judged, ...]
     history: tuple[Judged, ...]
     seed: int
+    turns: tuple[Turn, ...] = ()  # what followed the text: earlier answers, and what was said to them
+
+
+def messages(prompt: Prompt) -> list[dict[str, str]]:
+    """The conversation as chat templates and chat servers take it."""
+    said = [{"role": "user", "content": prompt.text}]
+    for turn in prompt.turns:
+        said += [{"role": "assistant", "content": turn.answer}, {"role": "user", "content": turn.reply}]
+    return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +64,15 @@ class Policy(Protocol):
     """Writes candidates. Text there at once is one fragment; streams are many."""
 
     name: str
+    converses: bool  # answers to the turns of a prompt, so that a repair can be asked for
 
     async def prepare(self) -> None:
         """Starts what takes long (a child, a model) while the reference is still being read. Raises PolicyError,
         which `generate` may raise again."""
+        ...
+
+    async def fit(self, texts: Sequence[str]) -> int:
+        """The index of the first text that leaves room for an answer. Raises PolicyError where none does."""
         ...
 
     def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from cudal1_core.errors import PolicyError
@@ -27,6 +27,7 @@ class PlaybookPolicy:
     """
 
     name = "playbook"
+    converses = False
 
     def __init__(self, log: Path | None = None) -> None:
         self._log = log
@@ -37,6 +38,9 @@ class PlaybookPolicy:
     async def prepare(self) -> None:
         async with self._turn:
             await self._started()
+
+    async def fit(self, texts: Sequence[str]) -> int:
+        return 0  # no model reads it
 
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         """One fragment a candidate. Raises PolicyError."""

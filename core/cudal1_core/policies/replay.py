@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ class ReplayPolicy:
     """Each call of `generate` goes on where the last one ended."""
 
     name = "replay"
+    converses = False
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,6 +37,9 @@ class ReplayPolicy:
 
     async def prepare(self) -> None:
         """Nothing to start."""
+
+    async def fit(self, texts: Sequence[str]) -> int:
+        return 0  # no model reads it
 
     async def generate(self, prompt: Prompt, n: int) -> AsyncIterator[Fragment]:
         """At most n recorded candidates, each whole. Raises PolicyError where nothing fits the task."""
