@@ -25,6 +25,8 @@ ACTIONS = (
     Action("undo", ("u",), "undo", "undo", "Take back the last decision, and the file it wrote.", "wide"),
     Action("pause", ("space",), "pause", "pause", "Pause or resume the run.", "always"),
     Action("diff", ("d",), "diff", "diff", "Compare with the reference, or go back to the code.", "always"),
+    Action("against", ("D",), "against", "against", "Compare with the reference, the best, or the marked one in turn."),
+    Action("mark", ("m",), "mark", "mark", "Mark the candidate, to compare others with it."),
     Action("more", ("n",), "more", "one more", "Run one more round once the run is done."),
     Action("down", ("j", "down"), "move('down')", "next", "Select the next candidate."),
     Action("up", ("k", "up"), "move('up')", "previous", "Select the previous candidate."),
@@ -32,8 +34,13 @@ ACTIONS = (
     Action("newest", ("G", "end"), "move('newest')", "newest", "Select the newest candidate and follow."),
     Action("best", ("b",), "best", "best", "Jump to the best candidate.", "wide"),
     Action("code", ("1",), "view('code')", "code", "Show the candidate's code."),
-    Action("compare", ("2",), "view('diff')", "diff", "Show the difference from the reference."),
+    Action("compare", ("2",), "view('diff')", "diff", "Show the difference from what it is compared with."),
     Action("evidence", ("3",), "view('evidence')", "evidence", "Show the checks and the timing."),
+    Action("progress", ("4",), "view('progress')", "progress", "Plot the speedup of every candidate."),
+    Action("techniques", ("5",), "view('techniques')", "techniques", "Show what each technique gained."),
+    Action("decisions", ("6",), "view('decisions')", "decisions", "Show what was decided, newest first."),
+    Action("prompt", ("7",), "view('prompt')", "prompt", "Show the prompt of the round and its exemplars."),
+    Action("answer", ("8",), "view('answer')", "answer", "Show the policy's whole answer, analysis and all."),
     Action(
         "next-pane",
         ("tab",),
@@ -62,6 +69,13 @@ DECISIONS = ("accept", "reject", "feed")
 def key_name(key: str) -> str:
     """A key as a person reads it on a keyboard."""
     return _NAMES.get(key, key)
+
+
+def keys_text() -> str:
+    """The table of keys as lines for a terminal: keys, id, sentence."""
+    return "\n".join(
+        f"{' '.join(key_name(key) for key in action.keys):<12} {action.id:<11} {action.tooltip}" for action in ACTIONS
+    )
 
 
 def keys_table() -> str:

@@ -81,16 +81,16 @@ class Growing:
 
 
 @lru_cache(maxsize=16)
-def diff_lines(reference: str, candidate: str) -> tuple[Line, ...]:
-    """A unified difference, reference first."""
+def diff_lines(before: str, candidate: str, name: str = "reference") -> tuple[Line, ...]:
+    """A unified difference from `before`, which `name` names."""
     import difflib
 
-    old, new = clean(reference).splitlines(), clean(candidate).splitlines()
+    old, new = clean(before).splitlines(), clean(candidate).splitlines()
     if max(len(old), len(new)) > _COMPARED:
         return plain_lines("Too long to compare here.", "muted")
-    found = list(difflib.unified_diff(old, new, "reference", "candidate", lineterm="", n=3))
+    found = list(difflib.unified_diff(old, new, name, "candidate", lineterm="", n=3))
     if not found:
-        return plain_lines("The same text as the reference.", "muted")
+        return plain_lines(f"The same text as the {name}.", "muted")
     return tuple(((_diff_ink(line), line),) for line in found)
 
 

@@ -21,7 +21,7 @@ from cudal1_core.events import (
     VerdictReached,
 )
 
-from cudal1_tui.view import SETTLE_S, Row, View
+from cudal1_tui.view import SETTLE_S, Asked, Decided, Row, View
 
 
 def reduce(view: View, event: Event, now: float) -> View:
@@ -48,7 +48,8 @@ def reduce(view: View, event: Event, now: float) -> View:
             idle = event.at - view.finished_at if view.finished_at else 0.0  # does not count as time spent
             started_at = view.started_at + idle if view.started_at is not None else None
             rounds = max(view.rounds, event.round)
-            return replace(view, round=event.round, rounds=rounds, started_at=started_at, finished_at=None, ending=None)
+            view = replace(view, round=event.round, rounds=rounds, started_at=started_at, finished_at=None, ending=None)
+            return replace(view, prompts=(*view.prompts, Asked(event.round, event.exemplars, event.prompt)))
         case RunFinished():
             return replace(view, ending=event.reason, finished_at=event.at)
         case TroubleMet():
@@ -83,7 +84,11 @@ def _reduce_row(view: View, event: Event, now: float) -> View:
             row_or_none = view.row(event.candidate)
             if row_or_none is None:
                 return view
-            return _with_best(_put(view, replace(row_or_none, decision=event.decision, path=event.path)))
+            decided = replace(row_or_none, decision=event.decision, path=event.path)
+            if (decided.decision, decided.path) != (row_or_none.decision, row_or_none.path):  # told twice, made once
+                made = Decided(event.at, event.candidate, event.decision, event.path)
+                view = replace(view, history=(*view.history, made))
+            return _with_best(_put(view, decided))
         case _:
             return view
 

@@ -56,6 +56,25 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What the policy was asked in a round."""
+
+    round: int
+    exemplars: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """One decision of the person, at a time in seconds since the epoch."""
+
+    at: float
+    candidate: str
+    decision: Decision
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Everything the workbench shows of a run."""
 
@@ -73,6 +92,8 @@ class View:
     baselines: dict[str, float] = field(default_factory=dict)  # name -> ms a call
     rows: tuple[Row, ...] = ()  # in order of writing; never reordered under the person's cursor
     best: str | None = None
+    prompts: tuple[Asked, ...] = ()  # one a round
+    history: tuple[Decided, ...] = ()  # decisions, oldest first
     trouble: TroubleMet | None = None  # until it is put away
     selected: str | None = None
     following: bool = True  # the selection goes to each new candidate until the person moves

@@ -13,6 +13,8 @@ from textual.widgets import Static
 
 from cudal1_tui.actions import ACTIONS, DECISIONS
 from cudal1_tui.bridge import Pump
+from cudal1_tui.decisions import Note
+from cudal1_tui.pages import PAGES, page
 from cudal1_tui.widgets.banner import Banner
 from cudal1_tui.widgets.candidate_list import CandidateList
 from cudal1_tui.widgets.code_stream import CodeMode, CodeStream
@@ -22,18 +24,18 @@ from cudal1_tui.widgets.line import Line
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
-from cudal1_tui.widgets.titles import candidate_title, titles
+from cudal1_tui.widgets.titles import candidate_title, page_title, titles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.events import Resize
     from textual.timer import Timer
 
-    from cudal1_tui.decisions import Note
     from cudal1_tui.session import Session, Taken
     from cudal1_tui.view import Direction, Row, View
 
-PaneView = Literal["code", "diff", "evidence"]
+PaneView = Literal["code", "diff", "evidence", "progress", "techniques", "decisions", "prompt", "answer"]
+Against = Literal["reference", "best", "marked"]
 COLUMNS = 100  # from this width on there are two columns
 FRAMES = 30  # a second, while text streams
 ZOOM = "-zoomed"
@@ -61,6 +63,8 @@ class WorkbenchScreen(Screen[None]):
         self.session = session
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
+        self.against: Against = "reference"
+        self.marked: str | None = None
         self._drawn: View | None = None
         self._titled: tuple[object, ...] = ()  # what the titles were made from
         self._frames: Timer | None = None
@@ -72,6 +76,7 @@ class WorkbenchScreen(Screen[None]):
         with Container(id="body"):
             yield ReferencePane(id="reference", classes="pane")
             yield CodeStream(id="code", classes="pane")
+            yield TextPane("page", id="page", classes="pane")
             yield CandidateList(id="candidates", classes="pane")
             yield TextPane("correctness", id="correctness", classes="pane")
             yield TextPane("speed", id="speed", classes="pane")
@@ -94,8 +99,10 @@ class WorkbenchScreen(Screen[None]):
         stacked, standing = event.size.width < COLUMNS, body.children.index(code)
         if stacked and standing < body.children.index(candidates):
             body.move_child(code, after=candidates)
+            body.move_child(self.query_one("#page"), after=code)
         elif not stacked and standing > body.children.index(candidates):
             body.move_child(code, before=candidates)
+            body.move_child(self.query_one("#page"), after=code)
         self._drawn = None
         self.call_after_refresh(self.draw)
 
@@ -122,7 +129,9 @@ class WorkbenchScreen(Screen[None]):
             self.query_one(Banner).show(view.trouble)
         self.query_one(CandidateList).show(view)
         mode: CodeMode = "diff" if self.pane_view == "diff" else "code"
-        self.query_one(CodeStream).show(row, self.session.reference_source, mode)
+        before, name = self._before()
+        self.query_one(CodeStream).show(row, before, mode, name)
+        self._draw_page()
         self._draw_titles(row)
         checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         checks.show(correctness(row, view, checks.room))
@@ -159,10 +168,36 @@ class WorkbenchScreen(Screen[None]):
     def action_diff(self) -> None:
         self.action_view("code" if self.pane_view == "diff" else "diff")
 
+    def action_against(self) -> None:
+        """Takes the next thing to compare with; what is not there is passed over."""
+        view = self.session.view
+        there: dict[Against, bool] = {
+            "reference": True,
+            "best": view.row(view.best) is not None,
+            "marked": view.row(self.marked) is not None,
+        }
+        kinds = [kind for kind in get_args(Against) if there[kind]]
+        if self.pane_view == "diff":
+            at = kinds.index(self.against) if self.against in kinds else -1
+            self.against = kinds[(at + 1) % len(kinds)]
+        self.action_view("diff")
+        self._say(Note(f"Compared with the {self._before()[1]}."))
+
+    def action_mark(self) -> None:
+        row = self.session.view.current
+        if row is None:
+            self._say(Note("No candidate is selected.", "warning"))
+            return
+        self.marked = None if self.marked == row.id else row.id
+        self.against = "marked" if self.marked else "reference"
+        said = f"{row.id} is marked; d compares the selected candidate with it." if self.marked else "No mark is set."
+        self._say(Note(said))
+
     def action_view(self, pane_view: PaneView) -> None:
         assert pane_view in get_args(PaneView)
         self.pane_view = pane_view
         self.set_class(pane_view == "evidence", "-evidence")
+        self.set_class(pane_view in PAGES, "-page")
         self._shrink()
         self._redraw_soon()
 
@@ -238,6 +273,17 @@ class WorkbenchScreen(Screen[None]):
         self.draw()
         self.call_after_refresh(self.draw)
 
+    def _before(self) -> tuple[str, str]:
+        """What a difference starts from, as text, and its name."""
+        view = self.session.view
+        row = view.row({"best": view.best, "marked": self.marked}.get(self.against))
+        return (row.source, f"{self.against} {row.id}") if row else (self.session.reference_source, "reference")
+
+    def _draw_page(self) -> None:
+        if self.pane_view in PAGES:
+            pane = self.query_one("#page", TextPane)
+            pane.show(page(self.pane_view, self.session.view, pane.room, pane.scrollable_content_region.height))
+
     def _draw_titles(self, row: Row | None) -> None:
         stacked, width = self.has_class("-stacked"), self.size.width
         made_from = (stacked, width, self.pane_view, candidate_title(row))
@@ -247,6 +293,7 @@ class WorkbenchScreen(Screen[None]):
         drawn = titles(row, self.pane_view, stacked=stacked, width=width)
         code = self.query_one(CodeStream)
         code.border_title, code.border_subtitle = drawn.code, drawn.code_foot
+        self.query_one("#page").border_title = page_title(self.pane_view)
         self.query_one("#correctness").border_title = drawn.correctness
         self.query_one("#speed").border_title = drawn.speed
 

@@ -24,8 +24,8 @@ class CodeStream(CodeView):
         self._growing = Growing()
         self._shown: tuple[object, ...] = ()  # what the lines were made from
 
-    def show(self, row: Row | None, reference: str, mode: CodeMode) -> None:
-        """Draw `row`; a row whose text only grew costs its new lines."""
+    def show(self, row: Row | None, before: str, mode: CodeMode, name: str = "reference") -> None:
+        """Draw `row`; a row whose text only grew costs its new lines. `before` is what a diff starts from."""
         key: tuple[object, ...]
         if row is None:
             key = ("empty",)
@@ -40,9 +40,9 @@ class CodeStream(CodeView):
                 self.show_lines(())
                 self._grow(row.text)
         else:
-            key = (mode, row.id, row.source, reference if mode == "diff" else "")
+            key = (mode, row.id, row.source, (before, name) if mode == "diff" else "")
             if key != self._shown:
-                self._show_whole(row, reference, mode)
+                self._show_whole(row, before, mode, name)
         self._shown = key
 
     def _grow(self, text: str) -> None:
@@ -50,9 +50,9 @@ class CodeStream(CodeView):
             changed = self._growing.append(text)
             self.grow_lines(self._growing.lines, changed)
 
-    def _show_whole(self, row: Row, reference: str, mode: CodeMode) -> None:
+    def _show_whole(self, row: Row, before: str, mode: CodeMode, name: str) -> None:
         if mode == "diff":
-            self.show_lines(diff_lines(reference, row.source), numbers=False)
+            self.show_lines(diff_lines(before, row.source, name), numbers=False)
         elif row.candidate is not None and row.candidate.source:
             self.show_lines(python_lines(row.source))
         else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.content import Content
 
+from cudal1_tui.pages import PAGES
 from cudal1_tui.plain import fit, one_line
 
 if TYPE_CHECKING:
@@ -42,6 +43,14 @@ def titles(row: Row | None, pane_view: str, *, stacked: bool, width: int) -> Tit
         Content(checks),
         Content.assemble("speed ", ("── ", "$muted"), views),
     )
+
+
+def page_title(pane_view: str) -> Content:
+    """The pages by number, with the one that is shown standing out."""
+    parts = [
+        (f"{number} {name}", "$primary bold" if name == pane_view else "$muted") for number, name in enumerate(PAGES, 4)
+    ]
+    return Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
 
 
 def candidate_title(row: Row | None) -> str:
