@@ -44,6 +44,8 @@ def run_parser() -> Parser:
     work.add_argument("--budget", type=seconds, metavar="TIME", help="end after this long: 90s, 5m, 1h30m (no limit)")
     work.add_argument("--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)")
     work.add_argument("--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines")
+    work.add_argument("--url", metavar="URL", help="for openai: the server, such as http://localhost:8000/v1")
+    work.add_argument("--streams", type=count, default=8, metavar="N", help="for openai: requests at once (8)")
     work.add_argument(
         "--exemplars",
         choices=("bucket", "island", "random", "none"),
@@ -52,7 +54,8 @@ def run_parser() -> Parser:
     )
     work.add_argument("--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)")
     judging = parser.add_argument_group("judging")
-    _add_device_and_model(judging)
+    _add_device_and_model(judging, "for openai: the server's model; else the class in the reference, if not Model")
+    judging.add_argument("--class", dest="class_name", metavar="NAME", help="class in the reference, also with openai")
     screen = parser.add_argument_group("screen and output")
     screen.add_argument("--headless", action="store_true", help="no workbench: progress and a table of results")
     screen.add_argument("--json", action="store_true", help="headless; the event stream, one JSON object a line")
@@ -110,11 +113,13 @@ def doctor_parser() -> Parser:
     return parser
 
 
-def _add_device_and_model(parser: argparse._ActionsContainer) -> None:
+def _add_device_and_model(
+    parser: argparse._ActionsContainer, what: str = "class in the reference, if it is not Model"
+) -> None:
     parser.add_argument(
         "--device", type=device, default="auto", metavar="DEVICE", help="auto, cpu, cuda or cuda:N (auto)"
     )
-    parser.add_argument("--model", metavar="NAME", help="class in the reference, if it is not Model")
+    parser.add_argument("--model", metavar="NAME", help=what)
 
 
 def count(text: str) -> int:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @contextmanager
 def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     """A run that has not begun; the archive is closed at the end. Raises UsageError."""
-    judging = JudgeOptions(device=options.device, model=options.model)
+    with_model = options.policy == "openai"  # there --model is the policy's, and --class the reference's
+    class_name = options.class_name or (None if with_model else options.model)
+    judging = JudgeOptions(device=options.device, model=class_name)
     run_options = RunOptions(
         rounds=options.rounds,
         group=options.group,
@@ -33,7 +35,14 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
         out=options.out,
     )
     folder = new_run_folder()
-    policy = make_policy(options.policy, candidates=options.candidates, log_dir=folder.logs)
+    policy = make_policy(
+        options.policy,
+        candidates=options.candidates,
+        url=options.url,
+        model=options.model if with_model else None,
+        streams=options.streams,
+        log_dir=folder.logs,
+    )
     archive, trouble = open_archive(archive_path())
     try:
         referee = Referee(judging, log_dir=folder.logs)
