@@ -87,6 +87,14 @@ def _doctor(words: list[str]) -> int:
     return doctor(as_json=options.json)
 
 
+def _keys(words: list[str]) -> int:
+    arguments.keys_parser().parse_args(words[1:])
+    from cudal1_tui.actions import keys_text
+
+    print(keys_text())
+    return 0
+
+
 def _version() -> int:
     from importlib.metadata import version
 
@@ -116,4 +124,4 @@ def why_no_screen() -> str:
     return ""
 
 
-_COMMANDS: dict[str, Callable[[list[str]], int]] = {"verify": _verify, "doctor": _doctor}
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {"verify": _verify, "doctor": _doctor, "keys": _keys}

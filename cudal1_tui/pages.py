@@ -67,7 +67,10 @@ def progress(view: View, width: int, height: int) -> Content:
     left_out = len(view.rows) - len(shown)
     if left_out:
         lines.append(Content.styled(f"The {left_out} candidates before these do not fit.", "$muted"))
-    legend = "● best  ◆ kept  ✓ accepted  ! accepted, never the best  ✗ rejected  · no speedup yet  ─ best so far  ┄ as fast as the reference"
+    legend = (
+        "● best  ◆ kept  ✓ accepted  ! accepted, never the best  ✗ rejected  · no speedup yet  "
+        "─ best so far  ┄ as fast as the reference"
+    )
     lines += [Content(""), Content.styled(legend, "$muted")]
     return Content("\n").join(lines)
 
