@@ -13,6 +13,7 @@ from cudal1_core.policies import POLICIES
 COMMANDS = {
     "verify": "judge one candidate against its reference",
     "doctor": "say what works on this machine and what to do about the rest",
+    "keys": "list the keys of the workbench",
 }
 
 
@@ -28,7 +29,7 @@ def run_parser() -> Parser:
     commands = "\n".join(f"  {name:<22}{text}" for name, text in COMMANDS.items())
     parser = Parser(
         prog="cudal1-tui",
-        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor} ...",
+        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor,keys} ...",
         description="Makes a PyTorch module faster, in front of your eyes.",
         epilog=f"commands:\n{commands}\n\n`cudal1-tui COMMAND --help` tells more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -111,6 +112,10 @@ def doctor_parser() -> Parser:
     parser = Parser(prog="cudal1-tui doctor", description="Says what works on this machine.", allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
+
+
+def keys_parser() -> Parser:
+    return Parser(prog="cudal1-tui keys", description="Lists the keys of the workbench.", allow_abbrev=False)
 
 
 def _add_device_and_model(
