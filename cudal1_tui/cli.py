@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -30,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read us has gone, as in `cudal1-tui keys | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except Exception:
         traceback.print_exc()
         print("cudal1-tui itself failed; please report the lines above.", file=sys.stderr)
@@ -91,7 +95,7 @@ def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
     from cudal1_tui.actions import keys_text
 
-    print(keys_text())
+    print(keys_text(), flush=True)
     return 0
 
 

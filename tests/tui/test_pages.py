@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -174,3 +178,13 @@ def test_keys_prints_every_action(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.rstrip().endswith(action.tooltip) for line, action in zip(lines, ACTIONS, strict=True)].count(
         False
     ) == 0
+
+
+def test_a_reader_that_leaves_early_is_no_fault() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "cudal1_tui", "keys"], stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
