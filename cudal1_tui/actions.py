@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -59,9 +60,11 @@ ACTIONS = (
     ),
     Action("copy", ("y",), "copy", "copy", "Copy the candidate's code.", "wide"),
     Action("back", ("escape",), "back", "back", "Shrink an enlarged pane, or put a message away."),
+    Action("suspend", ("ctrl+z",), "app.suspend_process", "suspend", "Go to the shell; fg comes back."),
     Action("help", ("question_mark", "f1"), "help", "help", "Show keys, glyphs and labels.", "always"),
     Action("quit", ("q", "ctrl+q"), "app.quit", "quit", "Leave; asks while work is running.", "always"),
 )
+IDS = tuple(action.id for action in ACTIONS)
 _NAMES = {"question_mark": "?", "escape": "esc", "f1": "F1"}
 DECISIONS = ("accept", "reject", "feed")
 
@@ -71,10 +74,27 @@ def key_name(key: str) -> str:
     return _NAMES.get(key, key)
 
 
-def keys_text() -> str:
+def rebound(keys: Mapping[str, str]) -> tuple[tuple[Action, ...], list[str]]:
+    """The table with other keys by id, and a sentence for each that would take a key from another action."""
+    asked = {id: tuple(key.strip() for key in to.split(",") if key.strip()) for id, to in keys.items()}
+    taken = {key: action.id for action in ACTIONS if not asked.get(action.id) for key in action.keys}
+    problems: list[str] = []
+    found: list[Action] = []
+    for action in ACTIONS:
+        wanted = asked.get(action.id, ())
+        if clash := next((key for key in wanted if taken.get(key, action.id) != action.id), None):
+            problems.append(f"keys.{action.id}: {clash!r} is the key of {taken[clash]}; {action.id} keeps its own")
+            wanted = ()
+        if wanted:
+            taken.update(dict.fromkeys(wanted, action.id))
+        found.append(replace(action, keys=wanted or action.keys))
+    return tuple(found), problems
+
+
+def keys_text(actions: Iterable[Action] = ACTIONS) -> str:
     """The table of keys as lines for a terminal: keys, id, sentence."""
     return "\n".join(
-        f"{' '.join(key_name(key) for key in action.keys):<12} {action.id:<11} {action.tooltip}" for action in ACTIONS
+        f"{' '.join(key_name(key) for key in action.keys):<12} {action.id:<11} {action.tooltip}" for action in actions
     )
 
 

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
+from cudal1_core.config import Settings
 from textual.app import App, SystemCommand
 from textual.theme import Theme
 
 from cudal1_tui import inks
-from cudal1_tui.actions import ACTIONS
-from cudal1_tui.screens.workbench import WorkbenchScreen
+from cudal1_tui.actions import rebound
+from cudal1_tui.screens.workbench import FRAMES, WorkbenchScreen
 from cudal1_tui.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from cudal1_themes import ThemeFile
+    from textual.filter import LineFilter
     from textual.screen import Screen
 
     from cudal1_tui.bridge import RunHandle
 
-DEFAULT_THEME = "cudal1-dark"
+DEFAULT_THEME = Settings().theme
+SSH_FRAMES = 10  # a second: fewer bytes over a network
 
 
 class WorkbenchApp(App[None]):
@@ -41,14 +45,28 @@ class WorkbenchApp(App[None]):
         reference: Path | None = None,
         out: Path | None = None,
         theme: str = DEFAULT_THEME,
+        settings: Settings | None = None,
+        notices: Sequence[str] = (),
     ) -> None:
-        """`out` is where accepting writes in place of `<stem>_optimized.py`; `session` is for tests."""
+        """`out` is where accepting writes in place of `<stem>_optimized.py`; `session` is for tests.
+
+        `notices` are told once the screen is there, such as what is wrong in a settings file.
+        """
         super().__init__()
         self.animation_level = "none"
         self.session = session or Session(run, mode=mode, reference=reference, out=out)
-        self.workbench = WorkbenchScreen(self.session)
+        self.settings = settings or Settings()
+        self.actions, clashes = rebound(self.settings.keys)
+        frames = self.settings.frames or (SSH_FRAMES if "SSH_CONNECTION" in os.environ else FRAMES)
+        self.workbench = WorkbenchScreen(self.session, actions=self.actions, frames=frames)
+        self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
         self.failure: Exception | None = None  # why the run never began
-        self._notices = self._register_themes()
+        self._notices = [*notices, *clashes, *self._register_themes()]
+        self._drawn_plain: list[LineFilter] = []
+        if self.settings.ascii:
+            from cudal1_tui.ascii import Ascii
+
+            self._drawn_plain.append(Ascii())
         if theme not in self.available_themes:
             self._notices.append(f"There is no theme {theme!r}; {DEFAULT_THEME} is used.")
             theme = DEFAULT_THEME
@@ -57,13 +75,16 @@ class WorkbenchApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         return self.workbench
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self._drawn_plain]
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return inks.defaults(self.current_theme)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
         if screen is self.workbench:
-            for action in ACTIONS:
+            for action in self.actions:
                 yield SystemCommand(
                     action.description.capitalize(),
                     action.tooltip,

@@ -68,6 +68,8 @@ def run_parser() -> Parser:
     )
     screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
     screen.add_argument("--theme", metavar="NAME", help="colours of the workbench")
+    screen.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
+    screen.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     return parser
 
 

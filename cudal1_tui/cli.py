@@ -60,7 +60,12 @@ def _run(words: list[str]) -> int:
         return _version()
     if not words:
         raise UsageError("cudal1-tui needs the file of the module to make faster", "", HINT)
-    options = arguments.run_parser().parse_args(words)
+    parser = arguments.run_parser()
+    from cudal1_tui.settings import user_settings
+
+    settings, problems = user_settings()
+    parser.set_defaults(rounds=settings.rounds, group=settings.group)
+    options = parser.parse_args(words)
     from cudal1_core.reference_file import read_reference
 
     read_reference(options.module)
@@ -70,6 +75,8 @@ def _run(words: list[str]) -> int:
         print(f"cudal1-tui: {reason}, so this run is headless.", file=sys.stderr)
         options.headless = True
     if options.headless or options.json:
+        for problem in problems:
+            print(f"cudal1-tui: {problem}", file=sys.stderr)
         from cudal1_tui.headless import main as headless
 
         return headless(options)
@@ -93,9 +100,14 @@ def _doctor(words: list[str]) -> int:
 
 def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
-    from cudal1_tui.actions import keys_text
+    from cudal1_tui.actions import keys_text, rebound
+    from cudal1_tui.settings import user_settings
 
-    print(keys_text(), flush=True)
+    settings, problems = user_settings()
+    actions, clashes = rebound(settings.keys)
+    print(keys_text(actions), flush=True)
+    for problem in (*problems, *clashes):
+        print(f"cudal1-tui: {problem}", file=sys.stderr)
     return 0
 
 

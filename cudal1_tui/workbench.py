@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cudal1_core.errors import UsageError, exit_status
 
 from cudal1_tui import app
 from cudal1_tui.later import RunLater
+from cudal1_tui.settings import user_settings
 
 if TYPE_CHECKING:
     import argparse
@@ -18,13 +20,17 @@ if TYPE_CHECKING:
 
 def main(options: argparse.Namespace) -> int:
     """Exit status 0 when the person leaves, 2 or 3 when the run failed. Raises UsageError."""
-    theme = options.theme or app.DEFAULT_THEME
+    settings, problems = user_settings()
+    theme = options.theme or settings.theme
+    settings = replace(settings, ascii=settings.ascii or options.ascii, mouse=settings.mouse and not options.no_mouse)
     with RunLater(lambda: prepared_run(options)) as later:
-        screen = app.WorkbenchApp(later, reference=options.module, out=options.out, theme=theme)
-        if theme not in screen.available_themes:
+        screen = app.WorkbenchApp(
+            later, reference=options.module, out=options.out, theme=theme, settings=settings, notices=problems
+        )
+        if options.theme and theme not in screen.available_themes:
             known = ", ".join(sorted(screen.available_themes))
             raise UsageError(f"There is no theme {theme!r}", f"Known themes: {known}.")
-        if status := app.main(screen):
+        if status := app.main(screen, mouse=settings.mouse):
             return status
         run = later.run
         return exit_status(run.error) if run is not None and run.error is not None else 0

@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from cudal1_tui import words
-from cudal1_tui.actions import ACTIONS, key_name
+from cudal1_tui.actions import ACTIONS, Action, key_name
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -27,9 +27,13 @@ class HelpScreen(ModalScreen[None]):
         Binding("k", "scroll(-1)", "up"),
     ]
 
+    def __init__(self, actions: tuple[Action, ...] = ACTIONS) -> None:
+        super().__init__()
+        self._actions = actions
+
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page"):
-            yield Static(page())
+            yield Static(page(self._actions))
 
     def on_mount(self) -> None:
         self.query_one("#page").border_title = "help"
@@ -39,10 +43,10 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#page").scroll_relative(y=lines, animate=False)
 
 
-def page() -> Content:
+def page(actions: tuple[Action, ...] = ACTIONS) -> Content:
     """The text of the help."""
     lines = [_heading("Keys")]
-    for action in ACTIONS:
+    for action in actions:
         keys = " ".join(key_name(key) for key in action.keys)
         lines.append(Content.assemble((f"{keys:<10}", "$primary bold"), (action.tooltip, "")))
     lines += [Content(""), _heading("Glyphs")]

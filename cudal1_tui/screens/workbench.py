@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cudal1_tui.actions import ACTIONS, DECISIONS
+from cudal1_tui.actions import ACTIONS, DECISIONS, Action
 from cudal1_tui.bridge import Pump
 from cudal1_tui.decisions import Note
 from cudal1_tui.pages import PAGES, page
@@ -58,8 +58,11 @@ class WorkbenchScreen(Screen[None]):
 
         error: Exception
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, actions: tuple[Action, ...] = ACTIONS, frames: int = FRAMES) -> None:
+        """`actions` with the keys in force; `frames` a second while text streams."""
         super().__init__()
+        self._actions = actions
+        self._rate = frames
         self.session = session
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
@@ -82,10 +85,10 @@ class WorkbenchScreen(Screen[None]):
             yield TextPane("speed", id="speed", classes="pane")
         yield Line(id="summary")
         yield Static("Enlarge the terminal to 60 x 15 or more. The run goes on.", id="too-small")
-        yield KeyLine(id="keys")
+        yield KeyLine(self._actions, id="keys")
 
     def on_mount(self) -> None:
-        self._frames = self.set_interval(1 / FRAMES, self.drain, pause=True)
+        self._frames = self.set_interval(1 / self._rate, self.drain, pause=True)
         self.set_interval(1, self._tick)
         self.draw()
         self.call_after_refresh(self.pump.start)  # the first paint comes before the run starts anything
@@ -229,7 +232,7 @@ class WorkbenchScreen(Screen[None]):
     def action_help(self) -> None:
         from cudal1_tui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen())
+        self.app.push_screen(HelpScreen(self._actions))
 
     def on_candidate_list_picked(self, message: CandidateList.Picked) -> None:
         self.session.select(message.candidate)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.message import Message
 
-from cudal1_tui.actions import ACTIONS, key_name
+from cudal1_tui.actions import ACTIONS, Action, key_name
 from cudal1_tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -30,12 +30,19 @@ class KeyLine(Line):
             super().__init__()
             self.call = call
 
+    def __init__(self, actions: tuple[Action, ...] = ACTIONS, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._actions = actions
+        self._ends: list[tuple[int, str]] = []
+
     def show(self, *, idle: frozenset[str], names: Mapping[str, str], extra: frozenset[str]) -> None:
         """`idle`: ids without effect now; `names`: other words for ids; `extra`: ids shown as well."""
-        shown = extra | {action.id for action in ACTIONS if action.shown == "always"}
+        shown = extra | {action.id for action in self._actions if action.shown == "always"}
         if self.size.width >= WIDE:
-            shown |= {action.id for action in ACTIONS if action.shown == "wide"}
-        content, self._ends = key_line(frozenset(shown), idle, names, tight=self.size.width < ROOMY)
+            shown |= {action.id for action in self._actions if action.shown == "wide"}
+        content, self._ends = key_line(
+            frozenset(shown), idle, names, tight=self.size.width < ROOMY, actions=self._actions
+        )
         self.put(content)
 
     def on_click(self, event: Click) -> None:
@@ -46,13 +53,18 @@ class KeyLine(Line):
 
 
 def key_line(
-    shown: frozenset[str], idle: frozenset[str], names: Mapping[str, str], *, tight: bool
+    shown: frozenset[str],
+    idle: frozenset[str],
+    names: Mapping[str, str],
+    *,
+    tight: bool,
+    actions: tuple[Action, ...] = ACTIONS,
 ) -> tuple[Content, list[tuple[int, str]]]:
     """The line, and for each action the column where it ends and what it calls."""
     parts: list[Content] = []
     ends: list[tuple[int, str]] = []
     column = 0
-    for action in ACTIONS:
+    for action in actions:
         if action.id not in shown:
             continue
         muted = action.id in idle

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -110,12 +110,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     monkeypatch.delenv("TMUX", raising=False)
 
     @asynccontextmanager
-    async def open_workbench(size: tuple[int, int] = (160, 50), **settings: str) -> AsyncIterator[Desk]:
+    async def open_workbench(size: tuple[int, int] = (160, 50), **options: Any) -> AsyncIterator[Desk]:
         reference = tmp_path / "softmax.py"
         reference.write_text(recorded.REFERENCE)
         run, clock = recorded.ScriptedRun(), Clock()
         session = Session(run, reference=reference, clock=clock, wall=lambda: recorded.START + 85)
-        app = WorkbenchApp(run, session=session, **settings)
+        app = WorkbenchApp(run, session=session, **options)
         async with app.run_test(size=size, notifications=True) as pilot:
             await pilot.pause()
             yield Desk(app, pilot, run, session, clock, reference)
