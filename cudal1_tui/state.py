@@ -10,6 +10,7 @@ from cudal1_core.events import (
     CheckFinished,
     DecisionMade,
     Event,
+    MachineSampled,
     RoundStarted,
     RunFinished,
     RunStarted,
@@ -52,6 +53,8 @@ def reduce(view: View, event: Event, now: float) -> View:
             return replace(view, prompts=(*view.prompts, Asked(event.round, event.exemplars, event.prompt)))
         case RunFinished():
             return replace(view, ending=event.reason, finished_at=event.at)
+        case MachineSampled():
+            return replace(view, machine=event)
         case TroubleMet():
             return replace(view, trouble=event)
         case _:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from cudal1_core.candidate import Candidate
-    from cudal1_core.events import Decision, TroubleMet
+    from cudal1_core.events import Decision, MachineSampled, TroubleMet
     from cudal1_core.reference import Task
     from cudal1_core.verdict import Check, Verdict
 
@@ -94,6 +94,7 @@ class View:
     best: str | None = None
     prompts: tuple[Asked, ...] = ()  # one a round
     history: tuple[Decided, ...] = ()  # decisions, oldest first
+    machine: MachineSampled | None = None  # the newest sample
     trouble: TroubleMet | None = None  # until it is put away
     selected: str | None = None
     following: bool = True  # the selection goes to each new candidate until the person moves

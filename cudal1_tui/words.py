@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cudal1_core.events import MachineSampled
+
     from cudal1_tui.view import Row, View
 
 DASH = "–"
@@ -84,6 +86,20 @@ def ms_text(ms: float | None) -> str:
     value, unit = (ms / 1000, "s") if ms >= 1000 else (ms * 1000, "µs") if ms < 0.01 else (ms, "ms")
     places = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{places}f} {unit}"
+
+
+def machine_text(machine: MachineSampled) -> str:
+    """`87% · 41/141 GB · 64 °C`, or `cpu 40% · 3/16 GB`; what is not known takes no room."""
+    parts = []
+    if machine.use is not None:
+        parts.append(f"{machine.use:.0f}%")
+    if machine.used_gb is not None and machine.total_gb is not None:
+        parts.append(f"{machine.used_gb:.0f}/{machine.total_gb:.0f} GB")
+    if machine.celsius is not None:
+        parts.append(f"{machine.celsius} °C")
+    if machine.foreign:
+        parts.append(f"! {machine.foreign} foreign")
+    return ("" if machine.gpu else "cpu ") + " · ".join(parts)
 
 
 def duration_text(seconds: float) -> str:

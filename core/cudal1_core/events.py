@@ -119,6 +119,18 @@ class DecisionMade(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSampled(Event):
+    """What the machine does at a moment; told to a screen only, never stored. None where it cannot be known."""
+
+    gpu: str | None = None  # name; None where there is no GPU that can be read
+    use: float | None = None  # percent: of the GPU, else of the processor's cores together
+    used_gb: float | None = None  # memory of the GPU, else of the machine
+    total_gb: float | None = None
+    celsius: int | None = None
+    foreign: int = 0  # other people's processes on the GPU
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TroubleMet(Event):
     """Something went wrong that is not a candidate's failure."""
 

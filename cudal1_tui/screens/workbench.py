@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
@@ -27,10 +28,12 @@ from cudal1_tui.widgets.text_pane import TextPane
 from cudal1_tui.widgets.titles import candidate_title, page_title, titles
 
 if TYPE_CHECKING:
+    from cudal1_core.events import MachineSampled
     from textual.app import ComposeResult
     from textual.events import Resize
     from textual.timer import Timer
 
+    from cudal1_tui.machine import Watch
     from cudal1_tui.session import Session, Taken
     from cudal1_tui.view import Direction, Row, View
 
@@ -72,6 +75,7 @@ class WorkbenchScreen(Screen[None]):
         self._titled: tuple[object, ...] = ()  # what the titles were made from
         self._frames: Timer | None = None
         self._drain_due = False
+        self._watch: Watch | None = None
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
@@ -318,8 +322,39 @@ class WorkbenchScreen(Screen[None]):
         self.query_one(KeyLine).show(idle=frozenset(idle), names=names, extra=extra)
 
     def _tick(self) -> None:
+        self._watch_machine()
         if self.session.view.running:
             self._draw_status()
+
+    def _watch_machine(self) -> None:
+        """Watched while a run goes on; nothing wakes up when it is over."""
+        view = self.session.view
+        if view.running and self._watch is None and view.task is not None:
+            import asyncio
+
+            from cudal1_tui.machine import Watch
+
+            loop = asyncio.get_running_loop()
+            kind, _, index = view.task.device.partition(":")
+
+            def tell(sample: MachineSampled) -> None:
+                with contextlib.suppress(RuntimeError):  # the screen has gone in the meantime
+                    loop.call_soon_threadsafe(self._sampled, sample)
+
+            self._watch = Watch(tell, int(index or 0) if kind == "cuda" else None)
+            self._watch.start()
+        elif not view.running and self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def _sampled(self, sample: MachineSampled) -> None:
+        self.session.receive([sample])
+        if self.is_mounted:
+            self._draw_status()
+
+    def on_unmount(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
 
     def _wake(self, can_wait: bool) -> None:
         if can_wait and self._frames is not None:
