@@ -46,7 +46,20 @@ def run_parser() -> Parser:
     work.add_argument("--policy", choices=POLICIES, default="playbook", help="what writes candidates (playbook)")
     work.add_argument("--candidates", type=Path, metavar="PATH", help="for replay: a .py file, a folder, or JSON Lines")
     work.add_argument("--url", metavar="URL", help="for openai: the server, such as http://localhost:8000/v1")
-    work.add_argument("--streams", type=count, default=8, metavar="N", help="for openai: requests at once (8)")
+    work.add_argument("--streams", type=count, default=8, metavar="N", help="for openai and vllm: requests at once (8)")
+    work.add_argument("--adapter", type=Path, metavar="DIR", help="for transformers and vllm: a LoRA adapter")
+    work.add_argument(
+        "--policy-device", type=device, default="auto", metavar="DEVICE", help="where the model runs (auto)"
+    )
+    work.add_argument(
+        "--dtype", choices=("auto", "float32", "bfloat16", "float16"), default="auto", help="of the model"
+    )
+    work.add_argument("--longest", type=count, metavar="N", help="tokens of an answer (2048; openai: the server's)")
+    work.add_argument("--repair", type=whole, default=0, metavar="N", help="times a rejected candidate goes back (0)")
+    work.add_argument("--templates", type=Path, metavar="DIR", help="prompts of your own, see docs/policies.md")
+    work.add_argument(
+        "--toolkits", type=toolkits, default=(), metavar="LIST", help="what candidates may use: torch,triton,cuda,..."
+    )
     work.add_argument(
         "--exemplars",
         choices=("bucket", "island", "random", "none"),
@@ -55,8 +68,12 @@ def run_parser() -> Parser:
     )
     work.add_argument("--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)")
     judging = parser.add_argument_group("judging")
-    _add_device_and_model(judging, "for openai: the server's model; else the class in the reference, if not Model")
-    judging.add_argument("--class", dest="class_name", metavar="NAME", help="class in the reference, also with openai")
+    _add_device_and_model(
+        judging, "for openai, transformers, vllm: their model; else the class in the reference, if not Model"
+    )
+    judging.add_argument(
+        "--class", dest="class_name", metavar="NAME", help="class in the reference, whatever the policy"
+    )
     screen = parser.add_argument_group("screen and output")
     screen.add_argument("--headless", action="store_true", help="no workbench: progress and a table of results")
     screen.add_argument("--json", action="store_true", help="headless; the event stream, one JSON object a line")
@@ -133,6 +150,19 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
+
+
+def whole(text: str) -> int:
+    return 0 if text == "0" else count(text)
+
+
+def toolkits(text: str) -> tuple[str, ...]:
+    from cudal1_core.toolkits import TOOLKITS
+
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in TOOLKITS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(TOOLKITS)}")
+    return names
 
 
 def positive(text: str) -> float:

@@ -10,7 +10,8 @@ from cudal1_core.errors import UsageError
 if TYPE_CHECKING:
     from cudal1_core.policies.base import Policy
 
-POLICIES = ("playbook", "replay", "openai")
+POLICIES = ("playbook", "replay", "openai", "transformers", "vllm")
+WITH_MODEL = ("openai", "transformers", "vllm")  # what --model names is theirs
 
 
 def make_policy(
@@ -20,6 +21,10 @@ def make_policy(
     url: str | None = None,
     model: str | None = None,
     streams: int = 8,
+    adapter: Path | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    longest: int | None = None,
     log_dir: Path | None = None,
 ) -> Policy:
     """The policy of that name; its module is imported only now. Raises UsageError."""
@@ -46,5 +51,20 @@ def make_policy(
                 "Any server with OpenAI's chat completions will do: llama.cpp, vLLM, a hosted one.",
                 "Add --url, for example --url http://localhost:8000/v1",
             )
-        return OpenAIPolicy(url, model, streams=streams)
+        return OpenAIPolicy(url, model, streams=streams, longest=longest)
+    if name in WITH_MODEL:
+        from cudal1_core.policies.weights import Weights
+
+        if model is None:
+            raise UsageError(f"The {name} policy needs a model", "", "Add --model with a folder or the id of a model.")
+        if adapter is not None and not (adapter / "adapter_config.json").is_file():
+            raise UsageError(f"--adapter {adapter} is no LoRA adapter", "It holds no adapter_config.json.")
+        weights = Weights(model, adapter=adapter, device=device, dtype=dtype, longest=longest or 2048)
+        if name == "vllm":
+            from cudal1_core.policies.vllm import VllmPolicy
+
+            return VllmPolicy(weights, streams=streams, log=log_dir / "vllm.log" if log_dir else None)
+        from cudal1_core.policies.transformers import TransformersPolicy
+
+        return TransformersPolicy(weights, log_dir / "transformers.log" if log_dir else None)
     raise UsageError(f"There is no policy {name!r}", f"Known policies: {', '.join(POLICIES)}.")

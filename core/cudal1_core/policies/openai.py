@@ -279,14 +279,6 @@ def retry_after(text: str) -> float | None:
     return None
 
 
-def _messages(prompt: Prompt) -> list[dict[str, str]]:
-    messages = [{"role": "user", "content": prompt.text}]
-    for turn in prompt.turns:
-        messages.append({"role": "assistant", "content": turn.answer})
-        messages.append({"role": "user", "content": turn.reply})
-    return messages
-
-
 def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
