@@ -76,7 +76,13 @@ def speedup_text(speedup: float | None) -> str:
 
 
 def interval_text(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f"[{interval[0]:.2f}{DASH}{interval[1]:.2f}]"
+    """At most 13 cells, so that a list never cuts a number."""
+    if interval is None:
+        return ""
+    low, high = (
+        f"{value:.2f}" if value < 100 else f"{value:.0f}" if value < 10_000 else f"{value:.0e}" for value in interval
+    )
+    return f"[{low}{DASH}{high}]"
 
 
 def ms_text(ms: float | None) -> str:

@@ -58,7 +58,7 @@ def test_a_gpu_is_found_through_what_cuda_may_see(monkeypatch: pytest.MonkeyPatc
     assert machine.physical(1) == 5
     for visible, index in (("3", 1), ("GPU-4f1c", 0)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        with pytest.raises(ValueError, match="GPU|hides"):
+        with pytest.raises(ValueError, match=r"GPU|hides"):
             machine.physical(index)
 
 

@@ -118,3 +118,8 @@ def test_very_long_code_is_shown_plain() -> None:
 
 def text_of(lines: object) -> str:
     return "\n".join("".join(text for _, text in line) for line in lines)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("interval", [(5.04, 1882.6), (0.01, 99.994), (8321.0, 9999.4), (1e5, 3e8)])
+def test_no_interval_is_too_wide_for_its_column(interval: tuple[float, float]) -> None:
+    assert len(words.interval_text(interval)) <= 13
