@@ -42,6 +42,7 @@ ACTIONS = (
     Action("decisions", ("6",), "view('decisions')", "decisions", "Show what was decided, newest first."),
     Action("prompt", ("7",), "view('prompt')", "prompt", "Show the prompt of the round and its exemplars."),
     Action("answer", ("8",), "view('answer')", "answer", "Show the policy's whole answer, analysis and all."),
+    Action("output", ("9",), "view('output')", "output", "Show what building and running the candidate printed."),
     Action(
         "next-pane",
         ("tab",),
@@ -59,6 +60,8 @@ ACTIONS = (
         "wide",
     ),
     Action("copy", ("y",), "copy", "copy", "Copy the candidate's code.", "wide"),
+    Action("edit", ("o",), "edit", "open", "Open a copy of the candidate's code in $EDITOR."),
+    Action("export", ("e",), "export", "export", "Write the run as report.md and report.html."),
     Action("back", ("escape",), "back", "back", "Shrink an enlarged pane, or put a message away."),
     Action("suspend", ("ctrl+z",), "app.suspend_process", "suspend", "Go to the shell; fg comes back."),
     Action("help", ("question_mark", "f1"), "help", "help", "Show keys, glyphs and labels.", "always"),

@@ -58,7 +58,7 @@ class WorkbenchApp(App[None]):
         self.settings = settings or Settings()
         self.actions, clashes = rebound(self.settings.keys)
         frames = self.settings.frames or (SSH_FRAMES if "SSH_CONNECTION" in os.environ else FRAMES)
-        self.workbench = WorkbenchScreen(self.session, actions=self.actions, frames=frames)
+        self.workbench = WorkbenchScreen(self.session, actions=self.actions, frames=frames, bell=self.settings.bell)
         self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
         self.failure: Exception | None = None  # why the run never began
         self._notices = [*notices, *clashes, *self._register_themes()]

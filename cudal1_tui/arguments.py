@@ -14,6 +14,8 @@ COMMANDS = {
     "verify": "judge one candidate against its reference",
     "doctor": "say what works on this machine and what to do about the rest",
     "keys": "list the keys of the workbench",
+    "export": "write a run as a report, in Markdown and HTML",
+    "serve": "open the workbench in a browser on this machine",
 }
 
 
@@ -29,7 +31,7 @@ def run_parser() -> Parser:
     commands = "\n".join(f"  {name:<22}{text}" for name, text in COMMANDS.items())
     parser = Parser(
         prog="cudal1-tui",
-        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor,keys} ...",
+        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor,keys,export,serve} ...",
         description="Makes a PyTorch module faster, in front of your eyes.",
         epilog=f"commands:\n{commands}\n\n`cudal1-tui COMMAND --help` tells more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -135,6 +137,29 @@ def doctor_parser() -> Parser:
 
 def keys_parser() -> Parser:
     return Parser(prog="cudal1-tui keys", description="Lists the keys of the workbench.", allow_abbrev=False)
+
+
+def export_parser() -> Parser:
+    parser = Parser(
+        prog="cudal1-tui export",
+        description="Writes a run as report.md and report.html beside its events.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("run", metavar="RUN", nargs="?", help="id, folder or events.jsonl of a run (the newest)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write this file alone: HTML for .html, else Markdown")
+    parser.add_argument("--overwrite", action="store_true", help="let --out replace a file")
+    return parser
+
+
+def serve_parser() -> Parser:
+    parser = Parser(
+        prog="cudal1-tui serve",
+        usage="cudal1-tui serve [--port N] MODULE.py [options of a run]",
+        description="Opens the workbench in a browser. It runs code, so it listens on this machine alone.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--port", type=count, default=8000, metavar="N", help="port on 127.0.0.1 (8000)")
+    return parser
 
 
 def _add_device_and_model(

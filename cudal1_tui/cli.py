@@ -111,6 +111,24 @@ def _keys(words: list[str]) -> int:
     return 0
 
 
+def _export(words: list[str]) -> int:
+    options = arguments.export_parser().parse_args(words[1:])
+    from cudal1_tui.export import main as export
+
+    return export(options)
+
+
+def _serve(words: list[str]) -> int:
+    options, rest = arguments.serve_parser().parse_known_args(words[1:])
+    module = arguments.run_parser().parse_args(rest).module
+    from cudal1_core.reference_file import read_reference
+
+    read_reference(module)
+    from cudal1_tui.serve import main as serve
+
+    return serve(options.port, rest)
+
+
 def _version() -> int:
     from importlib.metadata import version
 
@@ -132,6 +150,8 @@ def _check_out(options: argparse.Namespace) -> None:
 
 def why_no_screen() -> str:
     """Empty where the workbench can be drawn; it draws on standard error and reads standard input."""
+    if os.environ.get("TEXTUAL_DRIVER"):  # a browser draws it
+        return ""
     for name, stream in (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr)):
         if stream is None or not stream.isatty():
             return f"standard {name} is not a terminal"
@@ -140,4 +160,10 @@ def why_no_screen() -> str:
     return ""
 
 
-_COMMANDS: dict[str, Callable[[list[str]], int]] = {"verify": _verify, "doctor": _doctor, "keys": _keys}
+_COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "verify": _verify,
+    "doctor": _doctor,
+    "keys": _keys,
+    "export": _export,
+    "serve": _serve,
+}

@@ -1,4 +1,4 @@
-"""Pages about the run as a whole, made from the view alone: progress, techniques, decisions, prompt, answer."""
+"""Pages about the run as a whole, made from the view, and the log that it names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from cudal1_tui.plain import clean, fit, one_line
 if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
-PAGES = ("progress", "techniques", "decisions", "prompt", "answer")
+PAGES = ("progress", "techniques", "decisions", "prompt", "answer", "output")
 _AXIS = 8  # cells left of the plot: a speedup and the line
+_LOG_TAIL = 32_768  # bytes of a log that are read at a time
 _LONGEST = 200_000  # characters of a prompt or an answer that are shown
 
 
@@ -30,6 +31,8 @@ def page(name: str, view: View, width: int, height: int) -> Content:
             return decisions(view)
         case "prompt":
             return prompt(view)
+        case "output":
+            return output(view)
         case _:
             return answer(view.current)
 
@@ -144,6 +147,25 @@ def answer(row: Row | None) -> Content:
     """The policy's whole answer: its analysis and design before the code."""
     text = clean(row.text)[:_LONGEST].strip() if row else ""
     return Content(text) if text else Content.styled("The policy's whole answer is shown here.", "$muted")
+
+
+def output(view: View) -> Content:
+    """The end of what the selected candidate's build and run printed."""
+    row = view.current
+    empty = Content.styled("What building and running the candidate prints is shown here.", "$muted")
+    if row is None or not view.folder or Path(row.id).name != row.id:
+        return empty
+    try:
+        with (Path(view.folder) / "logs" / f"{row.id}.log").open("rb") as log:
+            size = log.seek(0, 2)
+            log.seek(max(size - _LOG_TAIL, 0))
+            text = clean(log.read().decode("utf-8", "replace")).strip()
+    except OSError:
+        return empty
+    if not text:
+        return Content.styled(f"{one_line(row.id)} printed nothing.", "$muted")
+    cut = [Content.styled(f"The first {size - _LOG_TAIL:,} bytes are left out.", "$muted")] if size > _LOG_TAIL else []
+    return Content("\n").join([*cut, Content(text)])
 
 
 def _level(speedup: float, top: float, levels: int) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
+from textual.app import SuspendNotSupported
 from textual.binding import Binding
 from textual.containers import Container
 from textual.message import Message
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from cudal1_tui.session import Session, Taken
     from cudal1_tui.view import Direction, Row, View
 
-PaneView = Literal["code", "diff", "evidence", "progress", "techniques", "decisions", "prompt", "answer"]
+PaneView = Literal["code", "diff", "evidence", "progress", "techniques", "decisions", "prompt", "answer", "output"]
 Against = Literal["reference", "best", "marked"]
 COLUMNS = 100  # from this width on there are two columns
 FRAMES = 30  # a second, while text streams
@@ -61,11 +63,14 @@ class WorkbenchScreen(Screen[None]):
 
         error: Exception
 
-    def __init__(self, session: Session, *, actions: tuple[Action, ...] = ACTIONS, frames: int = FRAMES) -> None:
+    def __init__(
+        self, session: Session, *, actions: tuple[Action, ...] = ACTIONS, frames: int = FRAMES, bell: bool = True
+    ) -> None:
         """`actions` with the keys in force; `frames` a second while text streams."""
         super().__init__()
         self._actions = actions
         self._rate = frames
+        self._bell = bell
         self.session = session
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
@@ -118,7 +123,10 @@ class WorkbenchScreen(Screen[None]):
         self._drain_due = False
         events = self.pump.take()
         if events:
-            self._say(self.session.receive(events))
+            note = self.session.receive(events)
+            self._say(note)
+            if note is not None and self._bell:
+                self.app.bell()  # the run has ended and waits for the person
         elif self._frames is not None:
             self._frames.pause()  # no frames while nothing changes
 
@@ -222,8 +230,6 @@ class WorkbenchScreen(Screen[None]):
         self._redraw_soon()
 
     def action_copy(self) -> None:
-        from pathlib import Path
-
         from cudal1_tui.clipboard import copy
 
         row = self.session.view.current
@@ -232,6 +238,34 @@ class WorkbenchScreen(Screen[None]):
             return
         folder = Path(self.session.view.folder) if self.session.view.folder else None
         self.notify(str(copy(row.source, self.app.copy_to_clipboard, folder)), markup=False)
+
+    def action_edit(self) -> None:
+        from cudal1_tui.editor import edit_copy
+
+        row = self.session.view.current
+        if row is None or not row.source:
+            self._say(Note("There is no code to open.", "warning"))
+            return
+        folder = Path(self.session.view.folder) if self.session.view.folder else None
+        try:
+            with self.app.suspend():
+                note = edit_copy(row.id, row.source, folder, self.session.view.reference)
+        except SuspendNotSupported:
+            note = Note("This terminal cannot be handed to an editor.", "warning")
+        self.app.refresh(layout=True)
+        self._say(note)
+
+    def action_export(self) -> None:
+        from cudal1_tui import report
+
+        view = self.session.view
+        folder = Path(view.folder) if view.folder else Path.cwd()
+        try:
+            paths = [report.write(view, folder / f"report.{kind}") for kind in ("md", "html")]
+        except OSError as error:
+            self._say(Note(f"The report cannot be written: {error}", "error"))
+            return
+        self._say(Note(f"Written: {paths[0]} and {paths[1].name}"))
 
     def action_help(self) -> None:
         from cudal1_tui.screens.help import HelpScreen
