@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,7 @@ class WorkbenchApp(App[None]):
                 )
 
     def on_mount(self) -> None:
+        self.set_interval(1, self._reload_themes)
         for notice in self._notices:
             self.notify(notice, severity="warning", timeout=10, markup=False)
 
@@ -112,18 +114,39 @@ class WorkbenchApp(App[None]):
 
         self.push_screen(ask_to_quit(), answered)
 
+    def _reload_themes(self) -> None:
+        """Takes in a theme of the person's own as soon as its file is saved."""
+        if _dates(self._own_themes) == self._seen:
+            return
+        for notice in self._register_themes():
+            self.notify(notice, severity="warning", timeout=10, markup=False)
+        if self.theme not in self.available_themes:
+            self.theme = DEFAULT_THEME
+        self.mutate_reactive(WorkbenchApp.theme)  # the same name, other colours
+
     def _register_themes(self) -> list[str]:
         """Ours and the person's own; returns a sentence for each that could not be used."""
         from cudal1_themes import bundled_folder, load_folder
         from platformdirs import user_config_path
 
         notices: list[str] = []
-        for folder in (bundled_folder(), user_config_path("cudal1-tui") / "themes"):
+        self._own_themes = user_config_path("cudal1-tui") / "themes"
+        self._seen = _dates(self._own_themes)
+        for folder in (bundled_folder(), self._own_themes):
             themes, bad = load_folder(folder)
             notices += [f"Theme {problem.path.name} was left out: {problem.reason}" for problem in bad]
             for theme in themes:
                 self.register_theme(as_textual(theme))
         return notices
+
+
+def _dates(folder: Path) -> dict[str, int]:
+    """When each theme file of a folder was changed, in nanoseconds."""
+    dates = {}
+    for path in folder.glob("*.toml"):
+        with contextlib.suppress(OSError):  # gone in between
+            dates[path.name] = path.stat().st_mtime_ns
+    return dates
 
 
 def as_textual(theme: ThemeFile) -> Theme:

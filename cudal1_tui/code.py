@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from cudal1_tui.plain import clean
+from cudal1_tui.plain import clean, fit
 
 Piece = tuple[str, str]  # name of a theme colour, text without line breaks
 Line = tuple[Piece, ...]
@@ -92,6 +92,37 @@ def diff_lines(before: str, candidate: str, name: str = "reference") -> tuple[Li
     if not found:
         return plain_lines(f"The same text as the {name}.", "muted")
     return tuple(((_diff_ink(line), line),) for line in found)
+
+
+SIDES = 120  # columns from which a difference is shown side by side
+
+
+@lru_cache(maxsize=16)
+def side_lines(before: str, candidate: str, name: str, width: int) -> tuple[Line, ...]:
+    """The difference with both sides whole in `width` cells, `before` on the left; long lines are cut with `…`."""
+    import difflib
+
+    old, new = clean(before).splitlines(), clean(candidate).splitlines()
+    if max(len(old), len(new)) > _COMPARED or old == new:
+        return diff_lines(before, candidate, name)
+    half = (width - 3) // 2
+    lines: list[Line] = [(("diff-place", fit(name, half)), ("muted", " │ "), ("diff-place", "candidate"))]
+    for kind, first, last, start, end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for offset in range(max(last - first, end - start)):
+            left = old[first + offset] if first + offset < last else ""
+            right = new[start + offset] if start + offset < end else ""
+            same = kind == "equal"
+            removed = "foreground" if same else "diff-removed"
+            added = "foreground" if same else "diff-added"
+            marks = (
+                ("  ", "  ")
+                if same
+                else ("- " if first + offset < last else "  ", "+ " if start + offset < end else "  ")
+            )
+            lines.append(
+                ((removed, fit(marks[0] + left, half)), ("muted", " │ "), (added, fit(marks[1] + right, half).rstrip()))
+            )
+    return tuple(lines)
 
 
 def _diff_ink(line: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cudal1_tui.code import Growing, diff_lines, plain_lines, python_lines
+from cudal1_tui.code import SIDES, Growing, diff_lines, plain_lines, python_lines, side_lines
 from cudal1_tui.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
@@ -40,10 +40,16 @@ class CodeStream(CodeView):
                 self.show_lines(())
                 self._grow(row.text)
         else:
-            key = (mode, row.id, row.source, (before, name) if mode == "diff" else "")
+            key = (mode, row.id, row.source, (before, name, self._sides) if mode == "diff" else "")
             if key != self._shown:
                 self._show_whole(row, before, mode, name)
         self._shown = key
+
+    @property
+    def _sides(self) -> int:
+        """Cells for both sides of a difference, 0 where they do not fit side by side."""
+        width = self.scrollable_content_region.width
+        return width if width >= SIDES else 0
 
     def _grow(self, text: str) -> None:
         if text:
@@ -52,7 +58,9 @@ class CodeStream(CodeView):
 
     def _show_whole(self, row: Row, before: str, mode: CodeMode, name: str) -> None:
         if mode == "diff":
-            self.show_lines(diff_lines(before, row.source, name), numbers=False)
+            width = self._sides
+            lines = side_lines(before, row.source, name, width) if width else diff_lines(before, row.source, name)
+            self.show_lines(lines, numbers=False)
         elif row.candidate is not None and row.candidate.source:
             self.show_lines(python_lines(row.source))
         else:

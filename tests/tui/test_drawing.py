@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -139,6 +140,44 @@ async def test_a_bad_theme_of_the_persons_own_is_named(
     (folder / "mine.toml").write_text("colours = 3")
     async with opened() as desk:
         assert "mine.toml was left out" in desk.said[0]
+
+
+async def test_a_theme_of_ones_own_is_taken_in_when_it_is_saved(opened: Opened, tmp_path: Path) -> None:
+    from cudal1_themes import bundled_folder
+
+    folder = tmp_path / "config" / "cudal1-tui" / "themes"
+    folder.mkdir(parents=True)
+    text = (bundled_folder() / "dark.toml").read_text().replace("cudal1-dark", "mine")
+    (folder / "mine.toml").write_text(text)
+    async with opened(theme="mine") as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        assert "#123456" not in desk.app.export_screenshot()
+        (folder / "mine.toml").write_text(text.replace('background = "#0f131a"', 'background = "#123456"') + "# longer")
+        os.utime(folder / "mine.toml", ns=(1, 1))
+        desk.app._reload_themes()
+        await desk.pilot.pause()
+        assert desk.app.theme_variables["background"].lower() == "#123456"
+        (folder / "mine.toml").write_text("colours = 3")
+        desk.app._reload_themes()
+        await desk.pilot.pause()
+        assert "mine.toml was left out" in desk.said[-1]
+
+
+async def test_a_wide_difference_stands_side_by_side_and_a_narrow_one_does_not(opened: Opened) -> None:
+    async with opened((200, 50)) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("b", "2")
+        code = desk.app.workbench.query_one(CodeStream)
+        assert code.text.startswith("--- reference")
+        code.focus()
+        await desk.press("z")
+        sides = [line.split(" │ ") for line in code.text.splitlines()]
+        assert sides[0][0].strip() == "reference"
+        assert {len(line) for line in sides} == {2}
+        left = "\n".join(line[0][2:].rstrip() for line in sides[1:])
+        assert all(line.rstrip() in left for line in recorded.REFERENCE.splitlines())
+        await desk.press("z")
+        assert code.text.startswith("--- reference")
 
 
 async def test_without_colour_every_state_still_has_its_word(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
