@@ -1,0 +1,124 @@
+"""Processor time while text streams and while nothing happens, in a pty: the workbench against a bare Textual app.
+
+    python benchmarks/streaming.py [--seconds 6] [--size 80x24]
+
+Eight candidates stream 1,000 tokens a second in all; the bare app appends the same text to a `Log`. Both run in turn
+in the same call, because a machine's own pace changes. It reports and never fails: a clock is no test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+BARE = """
+import asyncio, sys
+TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
+from textual.app import App
+from textual.widgets import Log
+
+class Bare(App):
+    def compose(self):
+        yield Log()
+
+    async def on_mount(self):
+        self.run_worker(self.stream())
+
+    async def stream(self):
+        number = 0
+        log, rate = self.query_one(Log), float(sys.argv[2])
+        while rate:
+            log.write(TOKENS[number % len(TOKENS)])
+            number += 1
+            await asyncio.sleep(1 / rate)
+
+Bare().run()
+"""
+
+WORKBENCH = """
+import asyncio, sys
+TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
+from pathlib import Path
+from cudal1_core.events import RoundStarted, RunStarted, TokenArrived
+from cudal1_tui.app import WorkbenchApp, main
+
+class Streaming:
+    paused = False
+    async def events(self):
+        yield RunStarted(run="r", reference=sys.argv[1], policy="bench", device="cpu", rounds=1, group=8,
+                         budget_s=None, folder="")
+        yield RoundStarted(round=1, exemplars=())
+        number, rate = 0, float(sys.argv[2])
+        while True:
+            if rate:
+                yield TokenArrived(candidate=f"c{number % 8:02d}", text=TOKENS[number // 8 % len(TOKENS)])
+                number += 1
+            await asyncio.sleep(1 / rate if rate else 3600)
+    async def stop(self): ...
+
+main(WorkbenchApp(Streaming(), reference=Path(sys.argv[1])))
+"""
+
+
+def measure(program: str, reference: Path, rate: int, seconds: float, size: tuple[int, int]) -> tuple[float, float]:
+    """Percent of a core and kB/s to the terminal, from four seconds after its start."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+        os.execv(sys.executable, [sys.executable, "-c", program, str(reference), str(rate)])
+    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    try:
+        drain(master, 4.0)
+        before, began = processor_s(pid), time.monotonic()
+        sent = drain(master, seconds)
+        took = time.monotonic() - began
+        return 100 * (processor_s(pid) - before) / took, sent / took / 1000
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(master)
+
+
+def drain(master: int, seconds: float) -> int:
+    """Reads what comes for so long; returns how many bytes."""
+    until, count = time.monotonic() + seconds, 0
+    while (left := until - time.monotonic()) > 0:
+        if select.select([master], [], [], left)[0]:
+            count += len(os.read(master, 65536))
+    return count
+
+
+def processor_s(pid: int) -> float:
+    """User and system time of a process, from /proc."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--size", default="80x24")
+    options = parser.parse_args()
+    columns, rows = (int(part) for part in options.size.split("x"))
+    with tempfile.TemporaryDirectory() as folder:
+        reference = Path(folder) / "model.py"
+        reference.write_text("class Model: ...\n")
+        for what, rate in (("streaming", 1000), ("idle", 0)):
+            for name, program in (("bare", BARE), ("workbench", WORKBENCH)):
+                cpu, sent = measure(program, reference, rate, options.seconds, (columns, rows))
+                print(f"{what:<10}{name:<11}{cpu:5.1f} % of a core  {sent:7.1f} kB/s", flush=True)
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+if __name__ == "__main__":
+    main()
