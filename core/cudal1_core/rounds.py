@@ -39,7 +39,7 @@ from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.extract import extract_code
 from cudal1_core.journal import Journal
 from cudal1_core.paths import RunFolder
-from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, Turn
+from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, TakesAdapters, Turn
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.reference import Task
@@ -191,6 +191,12 @@ class Run:
             raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
         self._planned = max(self._planned, self._round) + rounds
         self._extended.set()
+
+    async def adapt(self, adapter: Path) -> None:
+        """The next round samples from this LoRA adapter (a folder). Raises UsageError and PolicyError."""
+        if not isinstance(self._policy, TakesAdapters):
+            raise UsageError(f"The {self._policy.name} policy takes no adapter", "transformers and vllm do.")
+        await self._policy.adapt(adapter)
 
     def decide(self, candidate_id: str, decision: Decision, path: Path | None = None) -> None:
         """Stores a decision and puts it on the stream; `path` is the file written for "kept"."""

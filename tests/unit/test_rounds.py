@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -437,3 +438,17 @@ def test_repairs_stop_at_their_number_and_are_not_asked_of_what_cannot_converse(
     bench.referee.verdicts = {"bad": Verdict("rejected", "crashed")}
     asyncio.run(told(bench.run(whole("bad"), whole("never"), rounds=1, repair=3)))
     assert bench.referee.judged == ["c01"]
+
+
+def test_an_adapter_goes_to_a_policy_that_takes_it_and_to_no_other(bench: Bench) -> None:
+    class Adapting(type(bench.policy)):  # type: ignore[misc]
+        taken: tuple[Path, ...] = ()
+
+        async def adapt(self, adapter: Path) -> None:
+            self.taken += (adapter,)
+
+    with pytest.raises(UsageError, match="takes no adapter"):
+        asyncio.run(bench.run().adapt(Path("a")))
+    bench.policy = Adapting([])
+    asyncio.run(bench.run().adapt(Path("a")))
+    assert bench.policy.taken == (Path("a"),)

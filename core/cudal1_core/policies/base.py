@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from cudal1_core.candidate import Candidate
 from cudal1_core.reference import Task
@@ -81,4 +82,13 @@ class Policy(Protocol):
 
     async def close(self) -> None:
         """Ends every child process."""
+        ...
+
+
+@runtime_checkable
+class TakesAdapters(Protocol):
+    """A policy whose model can change while it runs."""
+
+    async def adapt(self, adapter: Path) -> None:
+        """The next streams come from this LoRA adapter (a folder); open ones end on the old. Raises PolicyError."""
         ...
