@@ -12,6 +12,7 @@ from cudal1_core.events import (
     CandidateWritten,
     DecisionMade,
     Event,
+    PolicyLoading,
     RoundFinished,
     RoundStarted,
     RunFinished,
@@ -99,6 +100,10 @@ class Progress:
     @_tell.register
     def _(self, event: CandidateWritten) -> None:
         self._now(f"{event.candidate.id} written")
+
+    @_tell.register
+    def _(self, event: PolicyLoading) -> None:
+        self._now(event.what)
 
     @_tell.register
     def _(self, event: StageStarted) -> None:

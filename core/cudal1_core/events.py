@@ -52,6 +52,13 @@ class BaselineTimed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyLoading(Event):
+    """A step of what a policy does before it can write; the last one is empty."""
+
+    what: str  # "reading the weights"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundStarted(Event):
     round: int  # from 1
     exemplars: tuple[str, ...]  # candidate ids shown in the prompt

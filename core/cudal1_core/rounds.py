@@ -25,6 +25,7 @@ from cudal1_core.events import (
     Decision,
     DecisionMade,
     Event,
+    PolicyLoading,
     RoundFinished,
     RoundStarted,
     RunFinished,
@@ -39,7 +40,7 @@ from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.extract import extract_code
 from cudal1_core.journal import Journal
 from cudal1_core.paths import RunFolder
-from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, TakesAdapters, Turn
+from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, TakesAdapters, TellsLoading, Turn
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.reference import Task
@@ -158,6 +159,8 @@ class Run:
         self._driver: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
+        if isinstance(policy, TellsLoading):
+            policy.listen(lambda what: self._emit(PolicyLoading(what=what)))
 
     async def events(self) -> AsyncIterator[Event]:
         """Starts the run and tells it. Each event is stored before it is yielded.

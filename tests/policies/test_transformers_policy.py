@@ -109,7 +109,11 @@ def test_leaving_one_request_leaves_the_other_alone(model: Path) -> None:
 def test_prompts_are_measured_and_what_cannot_fit_is_said(model: Path) -> None:
     async def play() -> None:
         async with policy(model) as opened:
+            steps: list[str] = []
+            opened.listen(steps.append)
             assert await opened.fit(["x" * 2000, "x" * 600, "x"]) == 2
+            assert "reading the weights" in steps
+            assert steps[-1] == ""
             assert await opened.fit(["x" * 400, "x"]) == 0
             with pytest.raises(PolicyError, match="too long for this model"):
                 await opened.fit(["x" * 2000])

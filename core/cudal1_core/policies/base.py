@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -91,4 +91,13 @@ class TakesAdapters(Protocol):
 
     async def adapt(self, adapter: Path) -> None:
         """The next streams come from this LoRA adapter (a folder); open ones end on the old. Raises PolicyError."""
+        ...
+
+
+@runtime_checkable
+class TellsLoading(Protocol):
+    """A policy that takes long to get ready."""
+
+    def listen(self, tell: Callable[[str], None]) -> None:
+        """`tell` is called with each step of loading, and with an empty text at its end."""
         ...

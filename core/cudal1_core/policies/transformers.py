@@ -9,7 +9,7 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,10 @@ class TransformersPolicy:
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Queue[Said]] = {}
         self._context = 0  # tokens
-        self.loading = ""  # what the child does before it is ready
+        self._tell: Callable[[str], None] = lambda what: None
+
+    def listen(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
 
     async def prepare(self) -> None:
         await self._started()
@@ -142,9 +145,10 @@ class TransformersPolicy:
         while True:
             word, said = await self._line(child)
             if word == "loading":
-                self.loading = said["what"]
+                self._tell(said["what"])
             elif word == "ready":
-                self.loading, self._context = "", said["context"]
+                self._tell("")
+                self._context = said["context"]
                 return
             else:
                 raise PolicyError(

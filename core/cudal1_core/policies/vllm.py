@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import httpx
@@ -50,6 +50,10 @@ class VllmPolicy:
         self._url = ""
         self._client: OpenAIPolicy | None = None
         self._adapters = 0  # loaded so far
+        self._tell: Callable[[str], None] = lambda what: None
+
+    def listen(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
 
     async def prepare(self) -> None:
         await self._started()
@@ -107,13 +111,16 @@ class VllmPolicy:
                 raise
 
     async def _start(self) -> OpenAIPolicy:
+        self._tell("starting the vLLM server")
         port = _free_port()
         self._url = f"http://127.0.0.1:{port}"
         self._child = await self._spawn(port)
         await self._healthy(self._child)
         self._client = self._speaking_to(SERVED)
         if self._weights.adapter is not None:
+            self._tell("loading the adapter")
             await self._load_adapter(self._weights.adapter)
+        self._tell("")
         return self._client
 
     def _speaking_to(self, model: str) -> OpenAIPolicy:
