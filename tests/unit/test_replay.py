@@ -83,12 +83,17 @@ def test_the_events_of_an_earlier_run_are_played_again_even_when_it_was_killed(t
     assert (fragment.text, fragment.title, fragment.techniques) == (candidate.text, "fused", ("fusion",))
 
 
+def test_a_single_row_is_played_whatever_reference_it_names(tmp_path: Path) -> None:
+    path = rows(tmp_path / "one.jsonl", {"ref_code": "class Model: other", "custom_code": code("mine")})
+    assert texts(path, 9) == [[code("mine")]]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ('{"custom_code": "x"}\nnot json\n{}\n', "bad.jsonl:2"),
         ('{"score": 1}\n', "No candidates"),
-        ('{"ref_code": "another", "custom_code": "class ModelNew: ..."}\n', "is for this reference"),
+        ('{"ref_code": "another", "custom_code": "class ModelNew: ..."}\n' * 2, "is for this reference"),
     ],
 )
 def test_rows_that_cannot_be_used_are_named(tmp_path: Path, content: str, words: str) -> None:

@@ -78,7 +78,9 @@ def read_recorded(path: Path) -> list[Recorded]:
 
 
 def _fitting(recorded: list[Recorded], source: str, path: Path) -> list[Recorded]:
-    """Rows that name their reference count for that reference alone."""
+    """Rows that name their reference count for that reference alone; a single row is what the person means."""
+    if len(recorded) == 1:
+        return recorded
     fitting = [one for one in recorded if one.reference is None or _bare(one.reference) == _bare(source)]
     if not fitting:
         raise PolicyError(
