@@ -19,7 +19,7 @@ import torch
 from cudal1_core.referee import arena as arenas
 from cudal1_core.referee import flags, linux, loading, win
 from cudal1_core.referee.channel import Channel, ChannelClosedError
-from cudal1_core.referee.layout import Slots, Tree, form_of, leaves_of
+from cudal1_core.referee.layout import Slots, Tree, form_of, tensors_of
 
 ERROR_LIMIT = 4000  # characters of an error that are passed on
 
@@ -215,7 +215,7 @@ class Runner:
                 torch.Tensor.copy_(target, value)
                 return None
         form = form_of(value)
-        tensors = [leaf for leaf in leaves_of(value) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of(value, self.device)
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
             for target, tensor in zip(self.outputs[slot], tensors, strict=False):
                 if tensor.dtype == target.dtype and tensor.shape == target.shape and tensor.device == target.device:

@@ -75,6 +75,24 @@ def distance(a: torch.Tensor, b: torch.Tensor, exact: bool = False) -> Distance:
     return Distance(rms, worst, row)
 
 
+def comparable(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in a dtype that torch can compare and reckon with."""
+    if tensor.dtype.is_floating_point and tensor.dtype.itemsize == 1:
+        return tensor.float()
+    if tensor.dtype in (torch.uint16, torch.uint32):
+        return tensor.long()
+    return tensor.view(torch.int64) if tensor.dtype == torch.uint64 else tensor
+
+
+def equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.equal(comparable(one), comparable(other))
+
+
+def differing(one: torch.Tensor, other: torch.Tensor) -> int:
+    """How many elements are not the same."""
+    return int((comparable(one) != comparable(other)).sum())
+
+
 CHUNK = 1 << 26  # elements compared at a time
 
 

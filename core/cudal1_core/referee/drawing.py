@@ -9,6 +9,7 @@ their shapes or plain numbers vary, no mixing is done and real draws are used.
 
 from __future__ import annotations
 
+import pickle
 import random
 import secrets
 from collections.abc import Callable
@@ -17,12 +18,13 @@ from typing import Any
 
 import torch
 
-from cudal1_core.referee.layout import Leaf, Tree, describe, span_of
+from cudal1_core.errors import UnjudgeableError
+from cudal1_core.referee.compare import comparable
+from cudal1_core.referee.layout import Leaf, Tree, as_bits, describe, same_bits, span_of
 from cudal1_core.referee.loading import arguments
 
 POOL = 3
 LEAST_MIXED = 64  # elements from which three draws give enough sets; fewer are drawn anew, which costs little
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class InputSource:
     def __init__(self, get_inputs: Callable[[], Any], device: str) -> None:
         self.get_inputs = get_inputs
         self.device = device
+        self.form: Tree | None = None
         self.seed = secrets.randbits(63)
         self.random = random.Random(self.seed)
         self.generator = torch.Generator(device)
@@ -67,7 +70,22 @@ class InputSource:
             pass
         with torch.no_grad():
             tree, tensors = describe(arguments(self.get_inputs()))
-            return Draw(tree, [tensor.detach().to(self.device) for tensor in tensors])
+        self._same_form(tree)
+        return Draw(tree, [tensor.detach().to(self.device) for tensor in tensors])
+
+    def _same_form(self, tree: Tree) -> None:
+        """Raises UnjudgeableError where a draw differs in form from the first one."""
+        first = self.form or tree
+        self.form = first
+        one, other = ([(leaf.dtype, leaf.shape) for leaf in t.tensors] for t in (first, tree))
+        if one != other or first.spec != tree.spec:
+            texts = (", ".join(leaf.text() for leaf in t.tensors) for t in (first, tree))
+            raise UnjudgeableError(
+                "unsupported",
+                "get_inputs() returns something of another form each time",
+                "First {}, then {}.".format(*texts),
+                "Make every call return tensors of the same shapes and dtypes.",
+            )
 
     def fresh(self) -> Draw:
         """A set nobody has seen, mixed on the device where that is sound."""
@@ -83,7 +101,7 @@ class InputSource:
         order = [i for i, t in enumerate(draw.tensors) if t.numel() and t.dtype.is_floating_point]
         self.random.shuffle(order)
         for index in order:
-            different = (draw.tensors[index] != other.tensors[index]).flatten().nonzero()
+            different = (as_bits(draw.tensors[index]) != as_bits(other.tensors[index])).flatten().nonzero()
             if len(different) and self.modes[index] == "mix":
                 flat = int(different[self.random.randrange(len(different))])
                 changed = draw.tensors[index].clone(memory_format=torch.preserve_format)
@@ -102,15 +120,16 @@ class InputSource:
         words = torch.empty((count, -(-leaf.span // 8)), dtype=torch.int64, device=self.device)
         words.random_(-(1 << 63), None, generator=self.generator)
         chance = words.view(torch.uint8)[:, : leaf.span]  # a random byte an element
-        bits = BITS.get(leaf.dtype.itemsize, leaf.dtype)  # as integers, so that every dtype can be chosen from
-        mixed = spans[0].view(bits).expand(count, leaf.span)
+        mixed = as_bits(spans[0]).expand(count, leaf.span)
         for number, span in enumerate(spans[1:], 1):
-            mixed = torch.where(chance < 256 * number // POOL, mixed, span.view(bits))
+            mixed = torch.where(chance < 256 * number // POOL, mixed, as_bits(span))
         return mixed.view(leaf.dtype)
 
     def _shake(self, rows: torch.Tensor) -> torch.Tensor:
         """get_inputs always gives the same values: scale every element a little, so that calls still differ."""
         noise = torch.empty(rows.shape, device=self.device).normal_(generator=self.generator)
+        if rows.dtype.itemsize == 1:
+            return (rows.float() * (1 + 0.1 * noise)).to(rows.dtype)
         return rows * (1 + 0.1 * noise).to(rows.dtype)
 
     def _mode(self, index: int) -> str:
@@ -118,10 +137,12 @@ class InputSource:
         first, leaf = draws[0], self.tree.tensors[index]
         if any(draw.tree.tensors[index] != leaf for draw in self.pool):
             return "real"
-        if all(torch.equal(first, other) for other in draws[1:]):
+        if all(same_bits(first, other) for other in draws[1:]):
             return "same"
         if first.numel() != leaf.span:
             return "real" if leaf.span > first.numel() else "mix"
+        draws = [comparable(draw) for draw in draws]
+        first = draws[0]
         if first.dim() >= 2 and first.shape[-1] == first.shape[-2]:
             symmetric = all(torch.equal(d, d.transpose(-1, -2)) for d in draws)
             if symmetric:
@@ -141,5 +162,6 @@ class InputSource:
         return bool(floating) and all(self.modes[i] == "same" for i in range(len(self.modes)))
 
 
-def _scalars(tree: Tree) -> list[Any]:
-    return [leaf for leaf in tree.leaves if not isinstance(leaf, Leaf)]
+def _scalars(tree: Tree) -> list[bytes]:
+    """What is no tensor, in a form that can be compared whatever it is (a NumPy array, an object)."""
+    return [pickle.dumps(leaf) for leaf in tree.leaves if not isinstance(leaf, Leaf)]

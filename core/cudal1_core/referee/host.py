@@ -45,6 +45,7 @@ class Referee:
         _sweep()
         self.root = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
         self.log_dir = log_dir or self.root
+        self.path: Path | None = None  # of the reference
         self.task: Task | None = None
         self.helpers: dict[str, bytes] = {}
         self.versions: dict[str, str] = {}
@@ -67,9 +68,13 @@ class Referee:
         await self.close()
 
     async def open(self, reference: Path) -> Task:
-        """Reads and qualifies the reference in processes of its own. Raises UnjudgeableError, RefereeError."""
-        path = reference.absolute()
+        """Reads and qualifies a reference in processes of its own, in place of the one before.
+
+        Raises UnjudgeableError, RefereeError.
+        """
+        self.path = path = reference.absolute()
         _look(path)
+        await self._leave()
         if self.zygote is None:
             await self._start_zygote()
         ours, theirs = pair()
@@ -102,10 +107,10 @@ class Referee:
 
     async def judge(self, candidate_id: str, source: str | bytes, emit: Callable[[Event], None]) -> Verdict:
         """A verdict on one candidate of the opened reference, with its evidence sent to `emit` as it arises."""
-        if self.task is None or self.eager_ms is None:
+        if self.path is None:
             raise RefereeError("no reference is open")
         if self.line is None:  # the trusted worker died on an earlier candidate
-            await self.open(Path(self.task.path))
+            await self.open(self.path)
         text = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
         if not text.strip():
             return self._complete(
@@ -142,13 +147,18 @@ class Referee:
         """What the reference alone was timed at, as events."""
         return [BaselineTimed(baseline="eager", ms=self.eager_ms)] if self.eager_ms is not None else []
 
-    async def close(self) -> None:
-        """Ends every child and removes every temporary file."""
+    async def _leave(self) -> None:
+        """Ends the workers of the reference."""
+        self.task = None
         if self.line is not None:
             self.line.close()
             self.line = None
         await asyncio.gather(*(process.end() for process in self.processes))
         self.processes = []
+
+    async def close(self) -> None:
+        """Ends every child and removes every temporary file."""
+        await self._leave()
         if self.zygote is not None:
             self.zygote_line.close()
             try:

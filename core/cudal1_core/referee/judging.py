@@ -104,7 +104,7 @@ class Judging:
         found = speed.estimate
         return {
             "verdict": "accepted",
-            "speedup": round_towards_one(found.speedup),
+            "speedup": round_towards_one(found.proven),
             "speedup_interval": [found.low, found.high],
             "reference_ms": found.reference_ms,
             "candidate_ms": found.candidate_ms,

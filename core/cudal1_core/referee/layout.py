@@ -14,6 +14,8 @@ from torch.utils import _pytree as pytree
 
 from cudal1_core.referee.arena import ALIGNMENT, Arena
 
+NUMBERS: dict[type, torch.dtype] = {float: torch.float64, complex: torch.complex128}
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 SCALARS = (bool, int, float, complex, str, type(None))
 
 
@@ -155,6 +157,27 @@ def leaves_of(value: Any) -> list[Any]:
     return pytree.tree_leaves(canonical(value))
 
 
+def tensors_of(value: Any, device: str) -> list[torch.Tensor]:
+    """An output's tensors, in the order that slots use. A Python float or complex counts as one without dimensions,
+    in float64 or complex128, so that it is compared by error too."""
+    found = []
+    for leaf in leaves_of(value):
+        if isinstance(leaf, torch.Tensor):
+            found.append(leaf)
+        elif type(leaf) in NUMBERS:
+            found.append(torch.tensor(leaf, dtype=NUMBERS[type(leaf)], device=device))
+    return found
+
+
+def as_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The same elements as integers, so that tensors of every dtype can be compared and chosen from."""
+    return tensor.view(BITS.get(tensor.dtype.itemsize, tensor.dtype))
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(as_bits(one), as_bits(other))
+
+
 def form_of(value: Any) -> list[Any]:
     """A claim about the form of an output: JSON-able, one entry a leaf, then the structure.
 
@@ -185,7 +208,9 @@ def _structure(spec: Any) -> str:
     if kind in (tuple, list):
         inner = ",".join(children)
         return f"({inner})" if kind is tuple else f"[{inner}]"
-    if issubclass(kind, dict):
+    if isinstance(kind, type) and issubclass(kind, dict):
         pairs = sorted(zip(map(str, spec.context), children, strict=True))
         return "{" + ",".join(f"{key}:{child}" for key, child in pairs) + "}"
-    return f"{kind.__name__}({','.join(children)})"
+    # of a namedtuple torch keeps the class itself in the context
+    named = spec.context if isinstance(spec.context, type) else kind
+    return f"{named.__name__}({','.join(children)})"

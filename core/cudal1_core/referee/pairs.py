@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -29,7 +29,10 @@ from cudal1_core.referee.timing import Estimate, estimate, held_to, saving
 
 WIDTH = 0.01  # half interval, relative, at which measuring stops
 MOST_CALLS = 256  # in a block
+MOST_SMALL_CALLS = 2048  # where all their inputs and outputs take no more than SMALL bytes
+SMALL = 128 << 20
 LEAST_PAIRS = 7
+FEWEST_PAIRS = 5  # also where the budget is spent
 MOST_PAIRS = 80
 LONGEST_BLOCK = 0.2  # seconds of reference work in a block, where a single call is shorter
 SINGLE_SHARE = 2  # every so many pairs one is released call by call
@@ -132,7 +135,7 @@ class PairTimer:
                 self.samples.delivered.append(delivered)
                 if self._settled(called):
                     break
-            if pairs >= MOST_PAIRS or (time.monotonic() > deadline and len(self.samples.called) >= 3):
+            if pairs >= MOST_PAIRS or (time.monotonic() > deadline and len(self.samples.called) >= FEWEST_PAIRS):
                 break
         return self._headline()
 
@@ -179,14 +182,15 @@ class PairTimer:
         candidate, reference = self.checker.candidate, self.checker.reference
         mine, theirs = blocks[id(candidate)], blocks[id(reference)]
         candidate.confirm(mine)
-        for block in mine:
-            for form in block.forms:
+        for block, other in zip(mine, theirs, strict=True):
+            for form, want in zip(block.forms, other.forms, strict=True):
                 self.checker.comparison.forms(form)
+                self.checker.comparison.scalars(form, want)
         self.checker.comparison.block(candidate, reference, draws, seeds, self.state)
         return mine, theirs
 
     def _block(
-        self, runner: Runner, draws: list[Draw], seeds: list[int] | None, single: bool, busy: float = 0.0
+        self, runner: Runner, draws: Sequence[Draw], seeds: list[int] | None, single: bool, busy: float = 0.0
     ) -> list[Block]:
         return runner.run(
             range(len(draws)),
@@ -218,16 +222,19 @@ class PairTimer:
         if self.q.device != "cpu":
             self.busy = WAKING + times[1]
         reference = self.checker.reference
-        room = calls_in_memory(self.q.device, reference.inputs.stride + reference.outputs.stride)
-        return block_length(self.q.device, min(times), times[1], room)
+        return block_length(self.q.device, min(times), times[1], reference.inputs.stride + reference.outputs.stride)
 
 
-def block_length(device: str, faster: float, reference: float, room: int) -> int:
-    """Calls a block: long against the protocol, short against patience, and within memory. Times in seconds a call."""
+def block_length(device: str, faster: float, reference: float, nbytes: int) -> int:
+    """Calls a block: long against the protocol, short against patience, and within memory.
+
+    Times in seconds a call; `nbytes` is what the inputs and outputs of one call take.
+    """
     target = 0.02 if device == "cpu" else 0.01
     wanted = max(1, round(target / max(faster, 1e-6)))
     patient = max(1, int(LONGEST_BLOCK / max(reference, 1e-6)))
-    return max(1, min(wanted, patient, MOST_CALLS, room))
+    most = max(MOST_CALLS, min(MOST_SMALL_CALLS, SMALL // nbytes))
+    return max(1, min(wanted, patient, most, calls_in_memory(device, nbytes)))
 
 
 def calls_in_memory(device: str, nbytes: int) -> int:
@@ -261,7 +268,7 @@ def time_alone(q: Qualified, runner: Runner) -> float:
     stage = attach(1)
     null_cost(runner, stage, 1, one_by_one=False)
     once = min(block(stage, 1).called for _ in range(2))
-    count = block_length(q.device, once, once, calls_in_memory(q.device, runner.inputs.stride + runner.outputs.stride))
+    count = block_length(q.device, once, once, runner.inputs.stride + runner.outputs.stride)
     stage = attach(count)
     null = null_cost(runner, stage, count, one_by_one=False)[0]
     blocks = [block(stage, count) for _ in range(ALONE_BLOCKS)][1:]
@@ -269,10 +276,14 @@ def time_alone(q: Qualified, runner: Runner) -> float:
 
 
 def null_cost(runner: Runner, stage: Stage, count: int, *, one_by_one: bool, busy: float = 0.0) -> tuple[float, float]:
-    """Seconds of a whole block of the protocol alone (one by one: of a call), until called and until delivered."""
+    """Seconds of a whole block of the protocol alone (one by one: of a call), until called and until delivered.
+
+    The least of several: what is taken off too little is paid by both sides and draws their ratio to 1, what is taken
+    off too much could draw it anywhere.
+    """
     called, delivered = [], []
     for _ in range(NULL_BLOCKS):
         blocks = runner.run(range(count), stage, one_by_one=one_by_one, busy=busy, null=True)
         called.append(median(b.called for b in blocks))
         delivered.append(median(b.delivered for b in blocks))
-    return median(called), median(delivered)
+    return min(called), min(delivered)

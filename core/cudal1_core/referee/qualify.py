@@ -20,7 +20,7 @@ from cudal1_core.referee import compare, flags, loading
 from cudal1_core.referee.compare import Bound
 from cudal1_core.referee.cores import Cores
 from cudal1_core.referee.drawing import Draw, InputSource
-from cudal1_core.referee.layout import Leaf, canonical, describe, form_of, leaf_of
+from cudal1_core.referee.layout import Leaf, form_of, leaf_of, leaves_of, tensors_of
 from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.truth import FAR, Truth
 from cudal1_core.referee.weights import perturb
@@ -50,6 +50,7 @@ class Qualified:
     canary: Canary
     cores: Cores  # set aside for what is timed
     text: str = ""  # the reference's source
+    stateful: bool = False  # its buffers change with each call, so that an answer depends on the calls before
     tf32: bool = False  # the reference's settings give TF32 to operators it uses, so TF32 is its own precision
     bounds: list[list[Bound | None]] = field(default_factory=list)  # by state, then by output tensor
     labels: list[str] = field(default_factory=list)
@@ -91,11 +92,11 @@ def examine(q: Qualified) -> None:
     _impostors(q)
 
 
-def output_form(value: Any, path: Path) -> tuple[list[Any], tuple[Leaf, ...]]:
+def output_form(value: Any, path: Path, device: str) -> tuple[list[Any], tuple[Leaf, ...]]:
     """Form and tensor layout of the reference's output; raises where it cannot be compared."""
-    tree, tensors = describe(canonical(value), contiguous=True)
-    for leaf in tree.leaves:
-        if not isinstance(leaf, Leaf) and not isinstance(leaf, SCALAR_OUTPUTS):
+    leaves, tensors = leaves_of(value), tensors_of(value, device)
+    for leaf in leaves:
+        if not isinstance(leaf, (torch.Tensor, *SCALAR_OUTPUTS)):
             raise UnjudgeableError(
                 "unsupported",
                 f"{path}: forward returns a {type(leaf).__name__}, which cannot be compared by error",
@@ -105,7 +106,7 @@ def output_form(value: Any, path: Path) -> tuple[list[Any], tuple[Leaf, ...]]:
     for tensor in tensors:
         if tensor.layout is not torch.strided:
             raise UnjudgeableError("unsupported", f"{path}: forward returns a tensor with layout {tensor.layout}")
-    if not tensors and all(leaf is None for leaf in tree.leaves):
+    if all(leaf is None for leaf in leaves):
         raise UnjudgeableError("unsupported", f"{path}: forward returns nothing that could be compared")
     return form_of(value), tuple(leaf_of(t, contiguous=True) for t in tensors)
 
@@ -163,17 +164,13 @@ def other_states(model: Any, state: dict[str, torch.Tensor], device: str, count:
     return [perturb(state, names, generator) for _ in range(count)]
 
 
-def _tensors(leaves: list[Any]) -> list[torch.Tensor]:
-    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-
-
 def _determinism(q: Qualified, draw: Draw) -> None:
     seed = secrets.randbits(62) if q.seeded else None
     q.truth.use(q.states[0])
-    first = _tensors(q.truth.reference(draw, seed))
+    first = q.truth.reference(draw, seed)
     worst = 0.0
     for attempt in ("again", "on poisoned memory"):
-        second = _poisoned(q, draw, seed) if attempt != "again" else _tensors(q.truth.reference(draw, seed))
+        second = _poisoned(q, draw, seed) if attempt != "again" else q.truth.reference(draw, seed)
         for one, two in zip(first, second, strict=True):
             off = compare.distance(one, two)
             if off.rms == 0.0:
@@ -201,9 +198,9 @@ def _poisoned(q: Qualified, draw: Draw, seed: int | None) -> list[torch.Tensor]:
     before = torch.are_deterministic_algorithms_enabled()
     try:
         flags.set_deterministic(True, warn_only=True)
-        return _tensors(q.truth.reference(draw, seed))
+        return q.truth.reference(draw, seed)
     except Exception:
-        return _tensors(q.truth.reference(draw, seed))  # some operator refuses the deterministic mode
+        return q.truth.reference(draw, seed)  # some operator refuses the deterministic mode
     finally:
         flags.set_deterministic(before)
 
@@ -214,22 +211,22 @@ def _calibrate(q: Qualified, state: dict[str, torch.Tensor]) -> list[Bound | Non
     truths, owns, cheaps = [], [], []
     for draw in (q.inputs.pool[1], q.inputs.fresh()):
         seed = secrets.randbits(62) if q.seeded else None
-        plain = _tensors(q.truth.reference(draw, seed))
-        exact_leaves = q.truth.exact(draw)
-        if exact_leaves is not None and not _agree(plain, _tensors(exact_leaves)):
+        plain = q.truth.reference(draw, seed)
+        exact = q.truth.exact(draw)
+        if exact is not None and not _agree(plain, exact):
             q.truth.give_up("its float64 run is far from its own answer")
-            exact_leaves = None
-        if exact_leaves is None:
+            exact = None
+        if exact is None:
             truth = plain
-            own = [compare.distance(a, b) for a, b in zip(plain, _tensors(q.truth.jittered(draw, seed)), strict=True)]
+            own = [compare.distance(a, b) for a, b in zip(plain, q.truth.jittered(draw, seed), strict=True)]
         else:
-            truth = _tensors(exact_leaves)
+            truth = exact
             own = [compare.distance(a, b, exact=True) for a, b in zip(plain, truth, strict=True)]
-        rounded = _tensors(q.truth.rounded(draw, seed))
+        rounded = q.truth.rounded(draw, seed)
         cheap = [compare.distance(a, b, exact=True) for a, b in zip(rounded, truth, strict=True)]
         if q.tf32:
             own = [compare.larger(a, b) for a, b in zip(own, cheap, strict=True)]
-            coarser = _tensors(q.truth.rounded(draw, seed, compare.BFLOAT16_BITS))
+            coarser = q.truth.rounded(draw, seed, compare.BFLOAT16_BITS)
             cheap = [compare.distance(a, b, exact=True) for a, b in zip(coarser, truth, strict=True)]
         truths.append(truth)
         owns.append(own)
@@ -266,18 +263,19 @@ def _agree(plain: list[torch.Tensor], exact: list[torch.Tensor]) -> bool:
 def _impostors(q: Qualified) -> None:
     """Answers that know nothing of the inputs or weights: whichever passes makes the task degenerate."""
     q.truth.use(q.states[0])
-    one, two = q.inputs.pool[0], q.inputs.pool[1]
+    one = q.inputs.pool[0]
+    two = q.inputs.fresh() if q.inputs.frozen else q.inputs.pool[1]
     seed = secrets.randbits(62) if q.seeded else None
-    right = _tensors(q.truth.reference(one, seed))
-    other = _tensors(q.truth.reference(two, seed))
+    right = q.truth.reference(one, seed)
+    other = q.truth.reference(two, seed)
     impostors: dict[str, Callable[[int], torch.Tensor]] = {
         "zeros": lambda i: torch.zeros_like(right[i]),
-        "a constant": lambda i: torch.full_like(right[i], right[i].double().mean().item()),
+        "a constant": lambda i: torch.full_like(right[i], compare.comparable(other[i]).double().mean().item()),
         "the answer to other inputs": lambda i: other[i],
     }
     if len(q.states) > 1:
         q.truth.use(q.states[1])
-        reweighted = _tensors(q.truth.reference(one, seed))
+        reweighted = q.truth.reference(one, seed)
         impostors["other weights"] = lambda i: reweighted[i]
     passed = [name for name, make in impostors.items() if all(_passes(q, right, i, make) for i in range(len(right)))]
     if not right:
@@ -297,5 +295,5 @@ def _passes(q: Qualified, right: list[torch.Tensor], index: int, make: Callable[
     except (RuntimeError, TypeError):
         return False
     if bound is None:
-        return torch.equal(fake, right[index])
+        return compare.equal(fake, right[index])
     return bound.excess(compare.distance(fake, right[index]), compare.scale_of(right[index]), extra=1.0) <= 1

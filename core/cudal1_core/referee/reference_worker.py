@@ -24,7 +24,7 @@ from cudal1_core.referee.channel import Channel, ChannelClosedError
 from cudal1_core.referee.cores import Cores, set_aside
 from cudal1_core.referee.drawing import InputSource
 from cudal1_core.referee.judging import Judging, Rules
-from cudal1_core.referee.layout import leaf_of
+from cudal1_core.referee.layout import leaf_of, same_bits
 from cudal1_core.referee.pairs import time_alone
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import Canary
@@ -199,6 +199,8 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         ) from error
     try:
         inputs = InputSource(get_inputs, device)
+    except UnjudgeableError:
+        raise
     except Exception as error:
         raise UnjudgeableError(
             "reference_failed",
@@ -208,7 +210,7 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         ) from error
     draw = inputs.pool[0]
     value = qualify.call(model, draw, path)
-    form, outputs = qualify.output_form(value, path)
+    form, outputs = qualify.output_form(value, path, device)
     seeded = qualify.draws_random_numbers(model, draw, path, device)
     fresh = _construct(model_class, init, build_seed, device, mode)  # not called yet, so its state is as built
     state = {k: v.detach().clone() for k, v in _state_dict(fresh).items()}
@@ -235,6 +237,7 @@ def read(path: Path, wanted: str | None, device: str, mode: str) -> Qualified:
         cores=Cores() if device == "cpu" else set_aside(torch.device(device).index or 0),
         tf32=qualify.uses_tf32(model, draw, path, device),
         text=text,
+        stateful=any(not same_bits(state[name], value) for name, value in _state_dict(model).items() if name in state),
         labels=[] if canary.alone else ["foreign_load"],
     )
 

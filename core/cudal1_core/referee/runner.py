@@ -236,7 +236,8 @@ class Runner:
                 starts.append((slot * self.outputs.stride + offset) // 4)
                 sizes.append(max(1, -(-leaf.nbytes // 4)))
         where = torch.rand(len(starts), SAMPLE, dtype=torch.float64, generator=self.random)
-        places = torch.tensor(starts).unsqueeze(1) + (where * torch.tensor(sizes).unsqueeze(1)).long()
+        first, words = torch.tensor(starts, dtype=torch.long), torch.tensor(sizes, dtype=torch.long)
+        places = first.unsqueeze(1) + (where * words.unsqueeze(1)).long()
         return places.flatten().to(self.device)
 
     def _poison(self, slots: Sequence[int]) -> None:

@@ -6,12 +6,13 @@ They are drawn before the clock starts and reach the arenas of both sides from h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import torch
 
 from cudal1_core.referee.arena import Arena
 from cudal1_core.referee.drawing import Draw, InputSource
-from cudal1_core.referee.layout import Slots, span_of
+from cudal1_core.referee.layout import Slots, Tree, span_of
 
 CHUNK = 1 << 27  # elements drawn at a time
 
@@ -34,7 +35,7 @@ class Stage:
                 else:
                     view.copy_(tensor)
 
-    def fill(self, source: InputSource, count: int) -> list[Draw]:
+    def fill(self, source: InputSource, count: int) -> Sequence[Draw]:
         """Fresh sets in the first `count` slots; their tensors are views that the next filling overwrites."""
         if not source.mixes:
             draws = [source.real() for _ in range(count)]
@@ -46,8 +47,28 @@ class Stage:
             for start in range(0, count, step):
                 part = rows[start : start + step]
                 part.copy_(source.mixed(index, len(part)))
-        return [Draw(source.tree, self.slots.views(self.arena, slot)) for slot in range(count)]
+        return Staged(self, source.tree, count)
 
     def part(self, slots: Sequence[int]) -> tuple[int, int]:
         """The bytes that these neighbouring slots take, from and to."""
         return slots[0] * self.slots.stride, (slots[-1] + 1) * self.slots.stride
+
+
+class Staged(Sequence[Draw]):
+    """The sets on a stage, each made only when somebody looks at it."""
+
+    def __init__(self, stage: Stage, tree: Tree, size: int) -> None:
+        self.stage, self.tree, self.size = stage, tree, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> Draw: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Draw]: ...
+    def __getitem__(self, index: int | slice) -> Draw | list[Draw]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(self.size)[index]]
+        slot = range(self.size)[index]
+        return Draw(self.tree, self.stage.slots.views(self.stage.arena, slot))

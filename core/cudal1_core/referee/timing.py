@@ -31,6 +31,11 @@ class Estimate:
     pairs: int
 
     @property
+    def proven(self) -> float:
+        """The speedup, or 1 where the interval does not tell it from 1."""
+        return 1.0 if self.low <= 1.0 <= self.high else self.speedup
+
+    @property
     def width(self) -> float:
         """Half the interval relative to the speedup."""
         return (self.high - self.low) / 2 / self.speedup

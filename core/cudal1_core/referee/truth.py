@@ -15,7 +15,7 @@ import torch
 
 from cudal1_core.referee import compare
 from cudal1_core.referee.drawing import Draw
-from cudal1_core.referee.layout import leaves_of
+from cudal1_core.referee.layout import tensors_of
 
 # last bits by which inputs are changed, a run each, to see what near-ties can turn into: sums of many terms
 # average a change away, so it must grow to show what their own rounding does
@@ -43,12 +43,12 @@ class Truth:
     def use(self, state: dict[str, torch.Tensor]) -> None:
         self.state = state
 
-    def reference(self, draw: Draw, seed: int | None) -> list[Any]:
-        """Leaves of the reference's output in its own precision."""
+    def reference(self, draw: Draw, seed: int | None) -> list[torch.Tensor]:
+        """Tensors of the reference's output in its own precision."""
         return self._run(self.model, draw, seed, lambda t: t)
 
-    def exact(self, draw: Draw) -> list[Any] | None:
-        """Leaves of a float64 run, or None where that cannot be had."""
+    def exact(self, draw: Draw) -> list[torch.Tensor] | None:
+        """Tensors of a float64 run, or None where that cannot be had."""
         if self.wide is None:
             return None
         try:
@@ -61,8 +61,8 @@ class Truth:
     def give_up(self, why: str) -> None:
         self.why_not, self.wide = why, None
 
-    def rounded(self, draw: Draw, seed: int | None, mantissa: int | None = None) -> list[Any]:
-        """Leaves where inputs and weights were first rounded to the next cheaper format, or to `mantissa` bits."""
+    def rounded(self, draw: Draw, seed: int | None, mantissa: int | None = None) -> list[torch.Tensor]:
+        """Tensors where inputs and weights were first rounded to the next cheaper format, or to `mantissa` bits."""
 
         def cheapen(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
@@ -73,8 +73,8 @@ class Truth:
                 return self._run(self.wide, draw, seed, lambda t: _wide(cheapen(t)), cheapen)
         return self._run(self.model, draw, seed, cheapen, cheapen)
 
-    def jittered(self, draw: Draw, seed: int | None, last_bits: int = 2) -> list[Any]:
-        """Leaves where every input was changed at random within its `last_bits` last bits."""
+    def jittered(self, draw: Draw, seed: int | None, last_bits: int = 2) -> list[torch.Tensor]:
+        """Tensors where every input was changed at random within its `last_bits` last bits."""
 
         def jitter(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
@@ -90,7 +90,7 @@ class Truth:
                 return self._run(self.wide, draw, None, jitter)
         return self._run(self.model, draw, seed, jitter)
 
-    def _run(self, model: Any, draw: Draw, seed: int | None, convert: Any, weights: Any = None) -> list[Any]:
+    def _run(self, model: Any, draw: Draw, seed: int | None, convert: Any, weights: Any = None) -> list[torch.Tensor]:
         if self.state and isinstance(model, torch.nn.Module):
             state = {k: weights(v) for k, v in self.state.items()} if weights else self.state
             model.load_state_dict(state, strict=False)
@@ -98,7 +98,7 @@ class Truth:
         if seed is not None:
             torch.manual_seed(seed)
         with torch.no_grad():
-            return leaves_of(model(*args, **kwargs))
+            return tensors_of(model(*args, **kwargs), self.device)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
