@@ -134,7 +134,7 @@ class Server:
 def _read(source: TextIO, asks: queue.Queue[str | None]) -> None:
     for text in source:
         asks.put(text)
-    asks.put(None)
+    os._exit(0)  # whoever asked is gone; also in the middle of loading
 
 
 if __name__ == "__main__":
