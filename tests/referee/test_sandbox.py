@@ -52,6 +52,9 @@ def trying(body: str) -> str:
         "open('/var/tmp/left_by_candidate', 'w').write('x')\nreturn 'wrote to /var/tmp'",
         "open('/proc/sys/kernel/core_pattern', 'w').write('|/bin/true')\nreturn 'changed the kernel'",
         "os.setuid(0)\nos.mkdir('/sys/fs/cgroup/left')\nreturn 'made a cgroup'",
+        "import ctypes\nreturn ctypes.CDLL(None).ptrace(16, os.getppid(), None, None) == 0 and 'traces the supervisor'",
+        "import ctypes\nc = ctypes.CDLL(None)\n"
+        "return c.unshare(0x10020000) == 0 and c.mount(b'x', b'/mnt', b'tmpfs', 0, None) == 0 and 'mounted'",
     ],
 )
 def test_the_system_is_out_of_reach(body: str, relu_reference: Path, judge: Judge) -> None:
@@ -73,6 +76,19 @@ def test_no_connection_reaches_this_machine(relu_reference: Path, judge: Judge) 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         verdict = judge(relu_reference, trying(f"return socket.create_connection(('127.0.0.1', {port}), 2)"))
+    assert verdict.accepted, verdict.reason
+
+
+@needs_walls
+def test_no_abstract_socket_reaches_this_machine(relu_reference: Path, judge: Judge) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("")  # the system picks an abstract name
+        server.listen()
+        name = server.getsockname()
+        body = f"s = socket.socket(socket.AF_UNIX)\ns.connect({name!r})\nreturn 'connected'"
+        with socket.socket(socket.AF_UNIX) as outside:
+            outside.connect(name)
+        verdict = judge(relu_reference, trying(body))
     assert verdict.accepted, verdict.reason
 
 
