@@ -6,6 +6,7 @@ Runs in the event loop of the command line or the workbench; imports no torch.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import shutil
@@ -161,11 +162,9 @@ class Referee:
         await self._leave()
         if self.zygote is not None:
             self.zygote_line.close()
-            try:
-                await asyncio.wait_for(self.zygote.wait(), END_SECONDS)
-            except TimeoutError:
-                self.zygote.kill()
-                await self.zygote.wait()
+            with contextlib.suppress(ProcessLookupError):
+                self.zygote.kill()  # it keeps nothing, and may be in the middle of a long import
+            await self.zygote.wait()
             self.zygote = None
         await asyncio.to_thread(shutil.rmtree, self.root, True)
 
