@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from cudal1_core.referee import landlock, linux
+from cudal1_core.referee import landlock, linux, seccomp
 from cudal1_core.referee.supervisor import TMPFS_BYTES, Supervisor
 
 ENVIRONMENT = (
@@ -223,6 +223,9 @@ def _confine(spec: Spec) -> list[str]:
         writable = (spec.folder, f"/proc/{os.getpid()}")
         abi = landlock.restrict((*readable_paths(), *spec.read), writable, devices)
         layers.append(f"landlock {abi}")
+    with contextlib.suppress(OSError):
+        seccomp.restrict()
+        layers.append("seccomp")
     layers.append("clean environment")
     return layers
 
@@ -236,9 +239,19 @@ def probe() -> dict[str, str]:
         "network namespace": lambda: _with_user(linux.CLONE_NEWNET),
         "ipc namespace": lambda: _with_user(linux.CLONE_NEWIPC),
         "landlock": landlock.abi,
-        "no new privileges": lambda: linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1),
+        "no new privileges": _keep_privileges_down,
+        "seccomp": _filter,
     }
     return {name: _in_child(attempt) for name, attempt in tries.items()}
+
+
+def _keep_privileges_down() -> None:
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _filter() -> None:
+    _keep_privileges_down()
+    seccomp.restrict()
 
 
 def _with_user(flag: int) -> None:
