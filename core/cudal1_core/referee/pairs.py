@@ -240,7 +240,7 @@ def block_length(device: str, faster: float, reference: float, nbytes: int) -> i
 def calls_in_memory(device: str, nbytes: int) -> int:
     """How many sets of inputs and outputs of `nbytes` bytes an arena may hold."""
     if device == "cpu":
-        memory = min(1 << 30, psutil.virtual_memory().available // 8)
+        memory = min(256 << 20, psutil.virtual_memory().available // 8)  # drawing more takes longer than the calls
     else:
         memory = min(16 << 30, torch.cuda.mem_get_info()[0] // 10)
     return max(1, memory // max(nbytes, 1))
