@@ -12,6 +12,7 @@ from cudal1_core.policies import POLICIES
 
 COMMANDS = {
     "verify": "judge one candidate against its reference",
+    "bench": "judge a whole suite, and make the table",
     "doctor": "say what works on this machine and what to do about the rest",
     "keys": "list the keys of the workbench",
     "export": "write a run as a report, in Markdown and HTML",
@@ -31,7 +32,7 @@ def run_parser() -> Parser:
     commands = "\n".join(f"  {name:<22}{text}" for name, text in COMMANDS.items())
     parser = Parser(
         prog="cudal1-tui",
-        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,doctor,keys,export,serve} ...",
+        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,bench,doctor,keys,export,serve} ...",
         description="Makes a PyTorch module faster, in front of your eyes.",
         epilog=f"commands:\n{commands}\n\n`cudal1-tui COMMAND --help` tells more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

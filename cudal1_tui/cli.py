@@ -98,6 +98,12 @@ def _doctor(words: list[str]) -> int:
     return doctor(as_json=options.json)
 
 
+def _bench(words: list[str]) -> int:
+    from cudal1_tui.bench import main as bench
+
+    return bench(words)
+
+
 def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
     from cudal1_tui.actions import keys_text, rebound
@@ -162,6 +168,7 @@ def why_no_screen() -> str:
 
 _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "verify": _verify,
+    "bench": _bench,
     "doctor": _doctor,
     "keys": _keys,
     "export": _export,

@@ -46,9 +46,21 @@ def new_run_folder(working_directory: Path | None = None) -> RunFolder:
         folder = base / "runs" / run
         folder.mkdir(parents=True)
         (folder / "logs").mkdir()
-        ignore = base / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+        _ignore(base)
     except OSError as error:
         return RunFolder(run, None, f"{base}: {error.strerror or error}")
     return RunFolder(run, folder)
+
+
+def new_bench_folder(working_directory: Path | None = None) -> Path:
+    """Makes `.cudal1/bench/`, where results lie that were given no other place. Raises OSError."""
+    folder = home(working_directory) / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    _ignore(folder.parent)
+    return folder
+
+
+def _ignore(base: Path) -> None:
+    ignore = base / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Suites, tables and reports over many references."""
+"""The table: many references judged in one go, results that survive a kill, statistics, reports, comparisons."""

@@ -1,0 +1,45 @@
+"""The table of a bench at a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cudal1_core.bench.figures import Figures, groups, outcomes, rejections
+from cudal1_core.bench.words import percent, times
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cudal1_core.bench.row import Row
+
+PIPE_WIDTH = 120  # columns where standard output is no terminal
+
+
+def print_summary(rows: Sequence[Row]) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=PIPE_WIDTH)
+    found = outcomes(rows)
+    console.print(_table(groups(found)))
+    told = ", ".join(f"{category.replace('_', ' ')} {count}" for category, count in rejections(found))
+    if told:
+        console.print(Text(f"rejected: {told}"))
+    if unjudged := [outcome for outcome in found if outcome.unjudged]:
+        names = ", ".join(outcome.task for outcome in unjudged[:8])
+        more = f" and {len(unjudged) - 8} more" if len(unjudged) > 8 else ""
+        console.print(Text(f"not judged (in no figure): {names}{more}"))
+
+
+def _table(lines: Sequence[Figures]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for heading in ("tasks", "accepted", ">1.01x", "mean", "geomean", "max", "p75", "median", "p25"):
+        table.add_column(heading, no_wrap=True, justify="right")
+    for line in lines:
+        speeds = (line.mean, line.geomean, line.maximum, line.p75, line.median, line.p25)
+        counts = (str(line.tasks), f"{line.accepted} ({percent(line.success)})", str(line.faster))
+        table.add_row(line.name, *counts, *(times(value) for value in speeds))
+    return table
