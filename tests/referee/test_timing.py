@@ -21,6 +21,12 @@ def test_exact_pairs_give_the_exact_ratio() -> None:
     assert found.candidate_ms == pytest.approx(2.0)
 
 
+def test_what_the_interval_does_not_tell_from_one_is_one() -> None:
+    assert estimate(noisy(1.0, 25, 0.05, 3)).proven == 1.0
+    assert estimate(noisy(1.5, 25, 0.05, 3)).proven == pytest.approx(1.5, rel=0.1)
+    assert estimate(noisy(0.5, 25, 0.05, 3)).proven == pytest.approx(0.5, rel=0.1)
+
+
 def test_outliers_do_not_move_the_figure() -> None:
     pairs = [(0.004, 0.002)] * 9 + [(0.4, 0.002), (0.004, 0.2)]
     assert estimate(pairs).speedup == pytest.approx(2.0)
