@@ -62,7 +62,7 @@ def _print(
     if shown:
         console.print(_tasks(columns, found, shown))
     for comparison in found:
-        console.print(Text(_sentence(comparison, columns[0][0], tolerance)))
+        console.print(Text(_sentence(comparison, columns[0][0], tolerance)), soft_wrap=True)
 
 
 def _overview(columns: Sequence[tuple[str, list[Row]]]) -> Table:

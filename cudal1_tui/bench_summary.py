@@ -26,11 +26,11 @@ def print_summary(rows: Sequence[Row]) -> None:
     console.print(_table(groups(found)))
     told = ", ".join(f"{category.replace('_', ' ')} {count}" for category, count in rejections(found))
     if told:
-        console.print(Text(f"rejected: {told}"))
+        console.print(Text(f"rejected: {told}"), soft_wrap=True)
     if unjudged := [outcome for outcome in found if outcome.unjudged]:
         names = ", ".join(outcome.task for outcome in unjudged[:8])
         more = f" and {len(unjudged) - 8} more" if len(unjudged) > 8 else ""
-        console.print(Text(f"not judged (in no figure): {names}{more}"))
+        console.print(Text(f"not judged (in no figure): {names}{more}"), soft_wrap=True)
 
 
 def _table(lines: Sequence[Figures]) -> Table:

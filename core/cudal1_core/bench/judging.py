@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -101,9 +103,15 @@ class JudgingWorker:
     async def close(self) -> None:
         """Ends every child."""
         referee, self._referee = self._referee, None
-        if referee is not None:
-            with suppress(Exception):
-                await referee.close()
+        if referee is None:
+            return
+        with suppress(Exception):  # one that was cut off while it started does not close in order
+            await referee.close()
+        if referee.zygote is not None and referee.zygote.returncode is None:
+            with suppress(ProcessLookupError):
+                referee.zygote.kill()
+            await referee.zygote.wait()
+        await asyncio.to_thread(shutil.rmtree, referee.root, True)
 
     async def _open(self, subject: Subject) -> None:
         if self._referee is None:
