@@ -1,212 +1,24 @@
-"""`cudal1-tui bench`: suites judged, results kept, reports and comparisons written. Draws lines, never a screen."""
+"""`cudal1-tui bench`, `bench report` and `bench compare`: each is imported once its command line is right."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
-import tempfile
-import time
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from cudal1_core.bench import suites
-from cudal1_core.bench.devices import devices
-from cudal1_core.bench.judging import JudgingWorker, Work, left_of
-from cudal1_core.bench.lanes import lanes_for, play
-from cudal1_core.bench.playing import PlayingWorker, PolicyFacts, left_to_play
-from cudal1_core.bench.results import Results, newest
-from cudal1_core.bench.row import Row, options_facts
-from cudal1_core.errors import UsageError
-from cudal1_core.paths import new_bench_folder
-from cudal1_core.policies import make_policy
-from cudal1_core.referee.host import FOLDER
-from cudal1_core.referee.options import JudgeOptions
-from cudal1_core.rounds import RunOptions
-
 from cudal1_tui import bench_arguments
-from cudal1_tui.bench_progress import BenchProgress
-from cudal1_tui.bench_report import write_reports
-from cudal1_tui.bench_summary import print_summary
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Sequence
-
-    from cudal1_core.bench.judging import Worker
-    from cudal1_core.policies.base import Policy
 
 
 def main(words: list[str]) -> int:
     """`words` begin with `bench`. Raises Cudal1Error."""
-    rest = words[1:]
-    if rest[:1] == ["report"]:
+    what, rest = words[1:2], words[2:]
+    if what == ["report"]:
+        options = bench_arguments.report_parser().parse_args(rest)
         from cudal1_tui.bench_report import main as report
 
-        return report(bench_arguments.report_parser().parse_args(rest[1:]))
-    if rest[:1] == ["compare"]:
+        return report(options)
+    if what == ["compare"]:
+        options = bench_arguments.compare_parser().parse_args(rest)
         from cudal1_tui.bench_compare import main as compare
 
-        return compare(bench_arguments.compare_parser().parse_args(rest[1:]))
-    return _bench(bench_arguments.suite_parser().parse_args(rest))
+        return compare(options)
+    options = bench_arguments.suite_parser().parse_args(words[1:])
+    from cudal1_tui.bench_suite import main as suite
 
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What there is to do; `count` is the number of steps of the progress bar."""
-
-    work: list[Work]
-    count: int
-    kept: int
-    make_worker: Callable[[BenchProgress, str], Worker]  # the second is the name of a device
-    by_policy: bool
-
-
-def _bench(options: argparse.Namespace) -> int:
-    if options.policy and options.candidates:
-        raise UsageError("--policy and --candidates exclude each other", "Candidates are written, or they exist.")
-    subjects = _subjects(options)
-    judge = _judge_options(options)
-    names = devices(options.device)
-    judge = replace(judge, device=names[0])
-    out = options.out or _default_out(options)
-    if out.suffix != ".jsonl":
-        raise UsageError(f"--out {out} does not end in .jsonl", "The rows go there; the reports lie beside it.")
-    with Results(out) as results, tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-bench-") as folder:
-        plan = _plan(options, subjects, judge, results.rows, Path(folder))
-        status = _play(options, plan, lanes_for(names, options.ahead), results)
-        rows = newest(results.rows)
-    return _finish(rows, out, status)
-
-
-def _subjects(options: argparse.Namespace) -> tuple[suites.Subject, ...]:
-    chosen = suites.Choice(options.level, options.ids, options.limit, options.share)
-    subjects = suites.choose(suites.read_suite(options.suite), chosen)
-    if options.candidates:
-        return suites.with_candidates(subjects, options.candidates)
-    if not options.policy and not any(subject.candidates for subject in subjects):
-        raise UsageError(
-            f"{options.suite} holds no candidates",
-            "There is nothing to judge these references against.",
-            "Add --candidates with a folder or JSON Lines, or --policy playbook to have some written.",
-        )
-    return subjects
-
-
-def _judge_options(options: argparse.Namespace) -> JudgeOptions:
-    return JudgeOptions(
-        model=options.class_name,
-        timeout_s=options.timeout,
-        build_timeout_s=options.build_timeout,
-        timing_budget_s=options.timing,
-        allow_precision=options.allow_precision,
-        allow_output_reuse=options.allow_output_reuse,
-    )
-
-
-def _plan(
-    options: argparse.Namespace,
-    subjects: Sequence[suites.Subject],
-    judge: JudgeOptions,
-    rows: Sequence[Row],
-    folder: Path,
-) -> _Plan:
-    known = {row.key: row for row in rows}
-
-    def done(key: str) -> bool:
-        row = known.get(key)
-        return row is not None and options.again != "all" and not (options.again == "failed" and row.failed)
-
-    facts = options_facts(judge)
-    if options.policy:
-        policy = _policy_facts(options)
-        work = left_to_play(subjects, policy, facts, done)
-
-        def playing(listener: BenchProgress, device: str) -> Worker:
-            here = replace(judge, device=device)
-            run = RunOptions(
-                rounds=options.rounds, group=options.group, seed=options.seed, judge=here, repair=options.repair
-            )
-            return PlayingWorker(run, _policy(options), policy, folder, listener)
-
-        return _Plan(work, len(subjects), len(subjects) - len(work), playing, by_policy=True)
-    work = left_of(subjects, facts, done)
-    total = sum(len(subject.candidates) for subject in subjects)
-
-    def judging(listener: BenchProgress, device: str) -> Worker:
-        return JudgingWorker(replace(judge, device=device), folder, listener)
-
-    return _Plan(work, total, total - sum(len(one.sources) for one in work), judging, by_policy=False)
-
-
-def _policy_facts(options: argparse.Namespace) -> PolicyFacts:
-    names = ("policy", "model", "url", "adapter", "rounds", "group", "seed", "repair")
-    facts = {name: str(value) if (value := getattr(options, name)) is not None else None for name in names}
-    told = options.policy if options.model is None else f"{options.policy} {Path(options.model).name}"
-    return PolicyFacts(told, facts)
-
-
-def _policy(options: argparse.Namespace) -> Policy:
-    return make_policy(options.policy, url=options.url, model=options.model, adapter=options.adapter)
-
-
-def _play(options: argparse.Namespace, plan: _Plan, lanes: list[str], results: Results) -> int:
-    """0 all done, 1 not all, or 128 and the signal that ended it."""
-    if plan.kept:
-        print(f"cudal1-tui: {plan.kept} of {plan.count} have a row in {results.path}", file=sys.stderr)
-    if not plan.work:
-        return 0
-    end = time.monotonic() + options.budget if options.budget else None
-    done = 0
-
-    def going() -> bool:
-        return end is None or time.monotonic() < end
-
-    async def drive(progress: BenchProgress) -> int:
-        received: list[int] = []
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-
-        def interrupt(number: int) -> None:  # cancelling lets the lanes end their children
-            received.append(number)
-            task.cancel()
-
-        def keep(rows: list[Row]) -> None:
-            nonlocal done
-            results.add(rows)
-            steps = 1 if plan.by_policy else len(rows)
-            done += steps
-            progress.finished(rows, steps)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, interrupt, number)
-        try:
-            make_worker = partial(plan.make_worker, progress)
-            await play(plan.work, lanes[: len(plan.work)], make_worker, progress, keep, going=going)
-        except asyncio.CancelledError:
-            return 128 + received[0]
-        return 0 if plan.kept + done == plan.count else 1
-
-    with BenchProgress(plan.count, plan.kept) as progress:
-        return asyncio.run(drive(progress))
-
-
-def _default_out(options: argparse.Namespace) -> Path:
-    name = options.suite.resolve().stem + (f"-{options.policy}" if options.policy else "")
-    try:
-        return new_bench_folder() / f"{name}.jsonl"
-    except OSError as error:
-        raise UsageError(f"Results cannot be kept here: {error}", "", "Say where with --out FILE.jsonl.") from error
-
-
-def _finish(rows: list[Row], out: Path, status: int) -> int:
-    """The reports, the table on standard output, and the exit status."""
-    if rows:
-        write_reports(rows, out)
-        print_summary(rows)
-    if status == 0 and any(row.failed for row in rows):
-        return 1
-    return status
+    return suite(options)

@@ -74,7 +74,9 @@ def suite_parser() -> Parser:
     run.add_argument("--out", type=Path, metavar="FILE.jsonl", help="rows go here; the reports lie beside it")
     run.add_argument("--budget", type=arguments.seconds, metavar="TIME", help="begin nothing more after this long: 9m")
     run.add_argument(
-        "--again", choices=("failed", "all"), help="judge again what has a row: where the referee failed, or all"
+        "--again",
+        choices=("failed", "changed", "all"),
+        help="judge again what has a row: where the referee failed, where it was another version of it, or all",
     )
     return parser
 

@@ -59,13 +59,16 @@ def test_the_light_part_of_the_core_imports_neither_torch_nor_textual() -> None:
     assert loaded_by(program) & {*HEAVY, "textual"} == set()
 
 
-@pytest.mark.parametrize("words", [("--help",), ("verify", "--help"), ("doctor", "--help"), ("--version",)])
+@pytest.mark.parametrize(
+    "words", [("--help",), ("verify", "--help"), ("bench", "--help"), ("doctor", "--help"), ("--version",)]
+)
 def test_help_loads_neither_the_screen_nor_torch(words: tuple[str, ...]) -> None:
     assert loaded_by(help_of(*words)) & {*HEAVY, "textual", "rich"} == set()
 
 
-def test_headless_runs_and_verify_never_import_textual() -> None:
-    assert "textual" not in loaded_by("import cudal1_tui.headless, cudal1_tui.verify, cudal1_tui.doctor")
+def test_what_draws_no_screen_never_imports_textual() -> None:
+    commands = "headless", "verify", "doctor", "bench_suite", "bench_report", "bench_compare"
+    assert "textual" not in loaded_by(f"import {', '.join(f'cudal1_tui.{name}' for name in commands)}")
 
 
 def test_what_may_import_torch_is_what_nothing_else_may_import() -> None:
