@@ -35,6 +35,7 @@ def suite_parser() -> Parser:
     choice = parser.add_argument_group("which tasks")
     choice.add_argument("--level", type=levels, default=(), metavar="N,...", help="levels: 1,2")
     choice.add_argument("--ids", type=ids, default=(), metavar="ID,...", help="tasks: L1/12,L2/96 or names of files")
+    choice.add_argument("--shuffle", type=int, metavar="SEED", help="in a random order, for a random part with --share")
     choice.add_argument("--limit", type=arguments.count, metavar="N", help="the first N of them")
     choice.add_argument("--share", type=share, default=(1, 1), metavar="K/N", help="the K-th of N parts, spread evenly")
     what = parser.add_argument_group("which candidates (those of the suite, if nothing is said)")

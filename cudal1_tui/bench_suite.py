@@ -69,7 +69,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _subjects(options: argparse.Namespace) -> tuple[suites.Subject, ...]:
-    chosen = suites.Choice(options.level, options.ids, options.limit, options.share)
+    chosen = suites.Choice(options.level, options.ids, options.shuffle, options.limit, options.share)
     subjects = suites.choose(suites.read_suite(options.suite), chosen)
     if options.candidates:
         return suites.with_candidates(subjects, options.candidates)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cudal1_core.bench.suites import Choice, choose, read_suite, with_candidates
+from cudal1_core.bench.suites import Choice, Subject, choose, read_suite, with_candidates
 from cudal1_core.errors import UsageError
 
 REFERENCE = "class Model: ...\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
@@ -91,6 +91,17 @@ def test_shares_are_disjoint_and_together_the_whole(kernel_bench: Path) -> None:
     parts = [choose(subjects, Choice(share=(part, 2))) for part in (1, 2)]
     assert sorted(s.task for part in parts for s in part) == sorted(s.task for s in subjects)
     assert [len(part) for part in parts] == [2, 1]
+
+
+def test_a_shuffled_share_is_another_part_for_another_seed_and_the_same_for_the_same() -> None:
+    subjects = [Subject(f"L1/{number}", "") for number in range(40)]
+
+    def half(seed: int, part: int) -> list[str]:
+        return [s.task for s in choose(subjects, Choice(shuffle=seed, share=(part, 2)))]
+
+    assert half(1, 1) == half(1, 1) != half(2, 1)
+    assert sorted(half(1, 1) + half(1, 2)) == sorted(s.task for s in subjects)
+    assert [s.task for s in subjects[:3]] == ["L1/0", "L1/1", "L1/2"]
 
 
 @pytest.mark.parametrize(

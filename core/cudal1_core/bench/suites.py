@@ -6,6 +6,7 @@ Nothing here runs the code it reads.
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,6 +64,7 @@ class Choice:
 
     levels: tuple[int, ...] = ()  # empty: all
     ids: tuple[str, ...] = ()  # "L1/12", "1/12" or the name of a file; empty: all
+    shuffle: int | None = None  # seed of a random order; None: the suite's
     limit: int | None = None
     share: tuple[int, int] = (1, 1)  # the k-th of n parts that together are the whole, spread over it
 
@@ -102,6 +104,8 @@ def choose(subjects: Sequence[Subject], choice: Choice) -> tuple[Subject, ...]:
         for subject in subjects
         if (not choice.levels or subject.level in choice.levels) and (not wanted or subject.task in wanted)
     ]
+    if choice.shuffle is not None:
+        random.Random(choice.shuffle).shuffle(left)
     part, parts = choice.share
     left = left[part - 1 :: parts][: choice.limit]
     if not left:
