@@ -49,7 +49,8 @@ class Channel:
         self._send(pickle.dumps(message, protocol=5), fds)
 
     def recv_json(self, timeout: float | None, limit: int = CLAIM_LIMIT) -> Any:
-        data = self._recv(timeout, limit)
+        """A claim. Descriptors that a runner sends along are not taken, so the system closes them."""
+        data = self._recv(timeout, limit, with_fds=False)
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -57,7 +58,7 @@ class Channel:
 
     def recv_pickle(self, timeout: float | None = None) -> Any:
         """Only for messages from the trusted side."""
-        return pickle.loads(self._recv(timeout, TRUSTED_LIMIT))
+        return pickle.loads(self._recv(timeout, TRUSTED_LIMIT, with_fds=True))
 
     def take_fds(self) -> list[int]:
         taken, self.fds = self.fds, []
@@ -77,14 +78,14 @@ class Channel:
         except OSError as error:
             raise ChannelClosedError(str(error)) from error
 
-    def _recv(self, timeout: float | None, limit: int) -> bytes:
+    def _recv(self, timeout: float | None, limit: int, *, with_fds: bool) -> bytes:
         deadline = None if timeout is None else time.monotonic() + timeout
-        (length,) = _HEADER.unpack(self._read(_HEADER.size, deadline))
+        (length,) = _HEADER.unpack(self._read(_HEADER.size, deadline, with_fds))
         if length > limit:
             raise ClaimError(f"a message of {length} bytes, more than {limit}")
-        return self._read(length, deadline)
+        return self._read(length, deadline, with_fds)
 
-    def _read(self, count: int, deadline: float | None) -> bytes:
+    def _read(self, count: int, deadline: float | None, with_fds: bool) -> bytes:
         parts = []
         while count:
             if deadline is not None:
@@ -92,10 +93,13 @@ class Channel:
                 if not select.select([self.socket], [], [], left)[0]:
                     raise ChannelTimeoutError
             try:
-                data, fds, _, _ = socket.recv_fds(self.socket, min(count, 1 << 20), 64)
+                if with_fds:
+                    data, fds, _, _ = socket.recv_fds(self.socket, min(count, 1 << 20), 64)
+                    self.fds += fds
+                else:
+                    data = self.socket.recv(min(count, 1 << 20))
             except OSError as error:
                 raise ChannelClosedError(str(error)) from error
-            self.fds += fds
             if not data:
                 raise ChannelClosedError("closed")
             parts.append(data)

@@ -110,7 +110,7 @@ class Referee:
         """A verdict on one candidate of the opened reference, with its evidence sent to `emit` as it arises."""
         if self.path is None:
             raise RefereeError("no reference is open")
-        if self.line is None:  # the trusted worker died on an earlier candidate
+        if self.line is None:  # the trusted worker died, or broke off, on an earlier candidate
             await self.open(self.path)
         text = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
         if not text.strip():
@@ -136,6 +136,8 @@ class Referee:
         try:
             await self._hand_over({"do": "judge", "rules": rules}, fds)
             result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, on_fact)
+            if result["amid"]:
+                self._hang_up()
             if result.get("category") == "crashed":
                 await process.settled()
                 result = _explain_crash(result, process)
@@ -151,9 +153,7 @@ class Referee:
     async def _leave(self) -> None:
         """Ends the workers of the reference."""
         self.task = None
-        if self.line is not None:
-            self.line.close()
-            self.line = None
+        self._hang_up()
         await asyncio.gather(*(process.end() for process in self.processes))
         self.processes = []
 
@@ -256,6 +256,7 @@ class Referee:
             except EOFError as error:
                 raise await self._trusted_died() from error
             except TimeoutError as error:
+                self._hang_up()
                 raise UnjudgeableError(
                     "reference_failed",
                     f"the reference did not answer within {limit:.0f} s",
@@ -265,6 +266,7 @@ class Referee:
             if "fact" in answer:
                 on_fact(answer["fact"])
             elif "failed" in answer:
+                self._hang_up()
                 raise RefereeError(
                     f"the referee failed: {answer['failed']}",
                     answer["traceback"],
@@ -272,17 +274,22 @@ class Referee:
                 )
             elif "unjudgeable" in answer:
                 facts = answer["unjudgeable"]
+                self._hang_up()
                 raise UnjudgeableError(facts["category"], facts["title"], facts["meaning"], facts["next_step"])
             else:
                 result: dict[str, Any] = answer["result"]
                 return result
 
-    async def _trusted_died(self) -> Exception:
-        assert self.trusted is not None
-        await self.trusted.settled()
+    def _hang_up(self) -> None:
+        """The trusted worker and the reference's runner may have lost step: new ones serve the next candidate."""
         if self.line is not None:
             self.line.close()
             self.line = None
+
+    async def _trusted_died(self) -> Exception:
+        assert self.trusted is not None
+        await self.trusted.settled()
+        self._hang_up()
         how = death(self.trusted.exit_code)
         words = self.trusted.last_words()
         if self.task is None:
@@ -365,13 +372,9 @@ def _events(candidate: str, fact: dict[str, Any]) -> list[Event]:
 
 def _explain_crash(result: dict[str, Any], process: Process) -> dict[str, Any]:
     """Puts what the supervisor saw into a verdict on a process that ended."""
-    if process.over_memory:
-        limit = process.over_memory / 2**30
-        return {
-            **result,
-            "category": "out_of_memory",
-            "reason": f"it used more than {limit:.1f} GiB and was ended",
-        }
+    if process.ended_for is not None:
+        category, reason = process.ended_for
+        return {**result, "category": category, "reason": reason}
     if "process ended" not in (result.get("reason") or ""):
         return result
     words = process.last_words().splitlines()

@@ -50,6 +50,13 @@ class Judging:
         try:
             return {**self._judge(), **self._evidence()}
         except FaultError as fault:
+            if self.reference.amid:
+                raise UnjudgeableError(
+                    "reference_failed",
+                    f"the reference failed while a candidate was judged: {fault.reason}",
+                    "Its own process was at work then, so this is not the candidate's fault.",
+                    "Judge again; if it stays, look for inputs of get_inputs() with which the reference fails.",
+                ) from fault
             return self._rejected(fault)
         except DeviceBusyError as busy:
             return self._busy(busy)

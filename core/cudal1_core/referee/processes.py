@@ -32,7 +32,7 @@ class Process:
         self.isolation: tuple[str, ...] = ()
         self.ended = asyncio.Event()
         self.exit_code: int | None = None
-        self.over_memory = 0
+        self.ended_for: tuple[str, str] | None = None  # category and reason, where its supervisor ended it
         self.task = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
@@ -42,7 +42,8 @@ class Process:
                 fact = json.loads(line)
                 self.isolation = tuple(fact.get("isolation", self.isolation))
                 self.exit_code = fact.get("exited", self.exit_code)
-                self.over_memory = fact.get("over_memory", self.over_memory)
+                if "ended" in fact:
+                    self.ended_for = (fact["ended"][0], fact["ended"][1])
         self.ended.set()
 
     async def settled(self) -> None:

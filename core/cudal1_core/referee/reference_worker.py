@@ -137,7 +137,8 @@ class Worker:
             Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.canary, made.call_timeout
         )
         try:
-            return Judging(self.q, self.reference, candidate, made, self._tell).verdict()
+            verdict = Judging(self.q, self.reference, candidate, made, self._tell).verdict()
+            return {**verdict, "amid": self.reference.amid}
         finally:
             candidate.detach()
             candidate.channel.close()

@@ -59,6 +59,7 @@ class Runner:
         self.state: Slots = lay_out((), 0)
         self.state_names: list[str] = []
         self.arenas: list[Arena] = []
+        self.amid = False  # a message of ours is not answered yet, or was answered with a fault
         self.random = torch.Generator()
         self.random.manual_seed(secrets.randbits(62))
 
@@ -66,8 +67,11 @@ class Runner:
         try:
             self.control.settimeout(GRACE_SECONDS)
             self.control.sendall(COMMAND.pack(b"S", 0))
-            if not self.control.recv(1):
+            answer = self.control.recv(1)
+            if not answer:
                 raise FaultError("crashed", "the process ended")
+            if answer == b"r":
+                raise FaultError("dishonest", "its processes went on computing when they had been stopped")
         except OSError as error:
             raise FaultError("crashed", f"the process ended ({error})") from error
 
@@ -86,10 +90,12 @@ class Runner:
 
     def ask(self, message: dict[str, Any], timeout: float, fds: list[int] | None = None) -> dict[str, Any]:
         """One message and its answer, in a turn of its own. Raises FaultError."""
+        self.amid = True
         self.thaw()
         self._send(message, fds)
         answer = self._claim(timeout, str(message["do"]))
         self.freeze()
+        self.amid = False
         return answer
 
     def build(self, timeout: float, **what: Any) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -177,6 +183,7 @@ class Runner:
         where anybody's work still runs on the device as the clock would start.
         """
         limit = timeout or self.call_timeout
+        self.amid = True
         self.thaw()
         self._send({"do": "run", "slots": list(slots), "one_by_one": one_by_one, **options})
         self._claim(limit + GRACE_SECONDS, "run")
@@ -214,6 +221,7 @@ class Runner:
                 raise FaultError("dishonest", "an answer to a call has no proper form")
             seconds = ((called or stop) - start) / 1e9, (stop - start) / 1e9
             blocks.append(Block(len(steps), *seconds, forms, places, sample))
+        self.amid = False
         return blocks
 
     def confirm(self, blocks: Sequence[Block]) -> None:

@@ -121,7 +121,7 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
         told = pipe.read()
     layers += json.loads(told) if told else []
     if spec.memory_limit:
-        layers.append("memory watch")
+        layers += ["memory watch", "process watch"]
     # kill(-1) reaches every process of a namespace, so only process 1 of a new one may ever use it
     alone = os.getpid() == 1
     supervisor = Supervisor(spec.folder, spec.memory_limit, worker, alone, control, report, output_read, log)

@@ -1,4 +1,9 @@
-"""Process 1 of a runner's PID namespace: drains its output, watches its memory, freezes and ends it."""
+"""Process 1 of a runner's PID namespace: drains its output, watches what it uses, freezes and ends it.
+
+A stopped process cannot refuse to stop, but it can be continued: by a timer that sends SIGCONT, or by another process
+just before that one stops. So what counts is what the kernel says they have computed: not a nanosecond more from one
+turn to the next.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,14 @@ from typing import Any
 LOG_LIMIT = 256 * 1024  # bytes of a worker's output that are kept
 TMPFS_BYTES = 4 << 30
 WATCH_SECONDS = 0.05
-# S stop, C continue, A bytes of shared memory to leave out of the watch, P the core for the worker's main thread plus 1
+MOST_PROCESSES = 1000
+LEAST_LEFT = 8  # the machine's free memory may fall to the memory limit divided by this
+FREEZE_SECONDS = 5.0
+UNTIL_CALLS_END = 0.1  # seconds that stopping waits for threads inside a system call
+RAN_NS = 50_000  # processor time of a stopped runner that is let pass
+THREADS = 17  # place of the number of threads in what _stat gives
+# S stop (answered with s, or r: it ran after it had stopped), C continue, A bytes of shared memory to leave out of the
+# watch, P the core for the worker's main thread plus 1
 COMMAND = struct.Struct("<cQ")
 
 
@@ -45,6 +57,10 @@ class Supervisor:
         self.allowance = 0
         self.over = False
         self.pending = b""
+        self.stopped: dict[int, int] | None = None  # processor time by process, in ns, while stopped
+        self.ran = False  # while it should have been stopped
+        self.shared = _meminfo(b"Shmem")
+        self.disk = _disk_free(folder)
 
     def tell(self, message: dict[str, Any]) -> None:
         with contextlib.suppress(OSError):
@@ -66,8 +82,8 @@ class Supervisor:
                 break
             if self.memory_limit and time.monotonic() >= next_watch:
                 next_watch = time.monotonic() + WATCH_SECONDS
-                if self._memory() > self.memory_limit:
-                    self.tell({"over_memory": self.memory_limit})
+                if excess := self._excess():
+                    self.tell({"ended": excess})
                     break
         self._signal_all(signal.SIGKILL)
         if self.output >= 0:
@@ -113,9 +129,11 @@ class Supervisor:
         command, value = COMMAND.unpack(self.pending)
         self.pending = b""
         if command == b"S":
+            self._look_whether_it_ran()
             self._freeze()
-            self.control.sendall(b"s")
+            self.control.sendall(b"r" if self.ran else b"s")
         elif command == b"C":
+            self._look_whether_it_ran()
             self._signal_all(signal.SIGCONT)
         elif command == b"A":
             self.allowance = value
@@ -125,12 +143,28 @@ class Supervisor:
         return True
 
     def _freeze(self) -> None:
-        """Stops every process of the runner and waits until each has stopped."""
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline:
+        """Stops every thread of the runner, and notes what each process has computed until then."""
+        begin = time.monotonic()
+        while (waited := time.monotonic() - begin) < FREEZE_SECONDS:
             self._signal_all(signal.SIGSTOP)
-            if all(state in "TtZX" for state in map(_state, self._members())):
-                return
+            # D: inside a system call, for instance until a child it has just made is continued
+            still = "TtZX" if waited < UNTIL_CALLS_END else "TtZXD"
+            members = self._members()
+            if all(state in still for pid in members for state in _states(pid)):
+                break
+        self.stopped = {pid: spent for pid in members if _states(pid) != ["Z"] and (spent := _spent(pid)) is not None}
+
+    def _look_whether_it_ran(self) -> None:
+        """Called before it is continued, and when it is to stop again without having been continued.
+
+        Of processes that were made meanwhile, whoever made them has computed.
+        """
+        if self.stopped is not None:
+            now = {pid: _spent(pid) for pid in self.stopped}
+            ended = {pid for pid, spent in now.items() if spent is None} - {self.worker}
+            more = sum(spent - self.stopped[pid] for pid, spent in now.items() if spent is not None)
+            self.ran |= more > RAN_NS or bool(ended)
+            self.stopped = None
 
     def _members(self) -> list[int]:
         mine = os.getpid()
@@ -152,9 +186,26 @@ class Supervisor:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
-    def _memory(self) -> int:
+    def _excess(self) -> list[str]:
+        """Why it must end, as category and words; empty where it uses no more than it may."""
+        members = self._members()
+        limit = f"{self.memory_limit / 2**30:.1f} GiB"
+        if len(members) > MOST_PROCESSES:
+            return ["crashed", f"it had more than {MOST_PROCESSES} processes and was ended"]
+        if self._memory(members) > self.memory_limit:
+            return ["out_of_memory", f"it used more than {limit} and was ended"]
+        # files in memory that no process has mapped; there are arenas as large as its own for the reference
+        if _meminfo(b"Shmem") - self.shared - 2 * self.allowance > self.memory_limit:
+            return ["out_of_memory", f"shared memory grew by more than {limit} while it ran, and it was ended"]
+        if _meminfo(b"MemAvailable") < self.memory_limit // LEAST_LEFT:
+            return ["out_of_memory", "the machine had hardly any memory left while it ran, and it was ended"]
+        if self.disk - _disk_free(self.folder) > TMPFS_BYTES:
+            return ["out_of_memory", f"it filled {TMPFS_BYTES / 2**30:.0f} GiB of the temporary disk and was ended"]
+        return []
+
+    def _memory(self, members: list[int]) -> int:
         """Anonymous and shared memory of all processes plus temporary files, in bytes."""
-        used = sum(map(_resident, self._members()))
+        used = sum(map(_resident, members))
         with contextlib.suppress(OSError):
             disk = os.statvfs(self.folder)
             if disk.f_blocks * disk.f_frsize == TMPFS_BYTES:
@@ -162,20 +213,52 @@ class Supervisor:
         return used - self.allowance
 
 
-def _stat(pid: int) -> list[str]:
+def _spent(pid: int) -> int | None:
+    """Processor time of a whole process in ns; None where it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        return time.clock_gettime_ns(~pid << 3 | 2)  # the clock that clock_getcpuclockid names
+    except OSError:
+        return None
+
+
+def _states(pid: int) -> list[str]:
+    """The state of each of its threads."""
+    state, *fields = _stat(f"/proc/{pid}")
+    if state == "X" or (state in "TtZ" and fields[THREADS - 1] in ("0", "1")):
+        return [state]
+    threads = f"/proc/{pid}/task"
+    with contextlib.suppress(OSError):
+        return [_stat(f"{threads}/{thread}")[0] for thread in os.listdir(threads)]  # noqa: PTH208
+    return []
+
+
+def _meminfo(name: bytes) -> int:
+    """One line of /proc/meminfo, in bytes."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/meminfo", "rb") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith(name + b":"):
+                return int(line.split()[1]) * 1024
+    return 0 if name == b"Shmem" else 1 << 62
+
+
+def _disk_free(folder: str) -> int:
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(folder)
+        return disk.f_bfree * disk.f_frsize
+    return 0
+
+
+def _stat(folder: str) -> list[str]:
+    """What /proc says of a process or thread, from its state on."""
+    try:
+        with open(f"{folder}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             return file.read().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
         return ["X", "0"]
 
 
-def _state(pid: int) -> str:
-    return _stat(pid)[0]
-
-
 def _parent(pid: int) -> int:
-    return int(_stat(pid)[1])
+    return int(_stat(f"/proc/{pid}")[1])
 
 
 def _resident(pid: int) -> int:
