@@ -174,6 +174,24 @@ def test_ctrl_c_keeps_what_is_done_and_ends_every_child(shop: Workshop) -> None:
     assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"cudal1-{process.pid}-*"))
 
 
+def test_a_reason_names_the_line_and_no_folder_of_ours(shop: Workshop) -> None:
+    lines = [
+        {
+            "level_id": 1,
+            "task_id": 1,
+            "ref_code": REFERENCE,
+            "custom_code": RIGHT.replace("import torch", "import gone"),
+        },
+        {"level_id": 1, "task_id": 2, "ref_code": REFERENCE.replace("get_inputs", "inputs"), "custom_code": RIGHT},
+    ]
+    shop.write("suite.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    answer = shop.run("bench", "suite.jsonl", *QUICK, "--out", "r.jsonl")
+    reasons = [row["verdict"]["reason"] for row in rows_in(shop.folder / "r.jsonl")]
+    assert answer.returncode == 0
+    assert reasons[0].startswith("candidate.py:1: ModuleNotFoundError")
+    assert reasons[1] == "L1_2.py has no get_inputs()"
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -95,6 +95,15 @@ def test_the_method_counts_what_was_judged_where() -> None:
     assert "Judged on NVIDIA H200 with torch 2.13.0, CUDA 13.0, Python 3.11.7" in text
 
 
+def test_claims_are_held_against_what_was_measured() -> None:
+    text = as_markdown(make_report(ROWS, "t"))
+    assert (
+        "2 accepted candidates came with a claim: 194.10x in the median, 20.64x measured. "
+        "1 of them reach it (it is not above the interval). The 1 rejected claimed up to 65.80x."
+    ) in text
+    assert lines_of(text, "Claimed and measured")[0] == "| L2/96 | 368.20x | 1.28x | 1.27–1.29 |"
+
+
 def test_the_page_is_well_formed_and_loads_and_runs_nothing() -> None:
     page = as_html(make_report(ROWS, "The table"))
     reader = read(page)

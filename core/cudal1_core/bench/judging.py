@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.verdict import Verdict
 
 TRIES = 2  # of a candidate on which the referee failed, the second in a fresh one
+# What the referee and the bench put into temporary folders: their names differ in every run and say nothing.
+_PRIVATE = re.compile(r"(?:/[^\s/:'\"()]+)*/cudal1-\d+-[\w-]+/(?:w\d+/)?")
 NO_CODE = Verdict("rejected", "no_code", "there is no code for this task")
 
 
@@ -121,7 +124,8 @@ class JudgingWorker:
     async def _judge(self, source: Source, lane: int) -> Verdict:
         assert self._referee is not None
         text = source.text.encode("utf-8", "surrogateescape")
-        return await self._referee.judge("candidate", text, lambda event: self._listener.happened(lane, event))
+        verdict = await self._referee.judge("candidate", text, lambda event: self._listener.happened(lane, event))
+        return publishable(verdict)
 
     async def _fail(self, row: Row, error: Exception) -> Row:
         await self.close()
@@ -154,7 +158,12 @@ def failed_row(row: Row, error: Exception) -> Row:
 
 
 def refused(error: UnjudgeableError) -> Verdict:
-    return Verdict("unjudgeable", error.category, error.title)
+    return publishable(Verdict("unjudgeable", error.category, error.title))
+
+
+def publishable(verdict: Verdict) -> Verdict:
+    """With `candidate.py:5` where the reason named a file in a temporary folder of ours."""
+    return replace(verdict, reason=_PRIVATE.sub("", verdict.reason)) if verdict.reason else verdict
 
 
 def reference_path(subject: Subject, folder: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cudal1_core.bench.figures import FAST_P, FASTER, Figures, Outcome, Share
+from cudal1_core.bench.figures import FAST_P, FASTER, Figures, Outcome, Share, quantile
 from cudal1_core.bench.row import Row
 from cudal1_core.bench.table import WITHIN, Machine, Report, word
 from cudal1_core.bench.words import DASH, interval, milliseconds, percent, times
@@ -199,10 +199,22 @@ def _claims(report: Report) -> Section:
         (outcome.task, times(claimed), times(outcome.speedup), interval(outcome.row.verdict.speedup_interval))
         for outcome, claimed in apart[:20]
     )
-    claims = [row.claimed["eager"] for row in report.rejected if "eager" in row.claimed]
-    lost = f" {len(claims)} rejected candidates claimed up to {times(max(claims))}." if claims else ""
-    sentence = f"The accepted whose claimed speedup is farthest from the measured one.{lost}"
-    return Section("Claimed and measured", (sentence,), ("task", "claimed", "measured", "interval"), rows)
+    sentences = (_kept_claims(report), "Those whose claimed speedup is farthest from the measured one:")
+    return Section("Claimed and measured", sentences, ("task", "claimed", "measured", "interval"), rows)
+
+
+def _kept_claims(report: Report) -> str:
+    """How many claims hold, with what the rejected had claimed."""
+    pairs = [(claimed, _speed(outcome), outcome.row.verdict.speedup_interval) for outcome, claimed in report.claims]
+    kept = sum(claimed <= max(speed, span[1] if span else 0.0) for claimed, speed, span in pairs)
+    claims, speeds = sorted(claim for claim, _, _ in pairs), sorted(speed for _, speed, _ in pairs)
+    medians = [times(quantile(values, 0.5)) for values in (claims, speeds)]
+    lost = [row.claimed["eager"] for row in report.rejected if "eager" in row.claimed]
+    told = f" The {len(lost)} rejected claimed up to {times(max(lost))}." if lost else ""
+    return (
+        f"{len(pairs)} accepted candidates came with a claim: {medians[0]} in the median, {medians[1]} measured. "
+        f"{kept} of them reach it (it is not above the interval).{told}"
+    )
 
 
 def _speed(outcome: Outcome) -> float:
