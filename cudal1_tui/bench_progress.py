@@ -36,7 +36,7 @@ class BenchProgress:
         self._kept = kept  # had a row already
         self._done = 0
         self._timed = 0  # of those, what took time
-        self._start = time.monotonic()
+        self._start = self._last = time.monotonic()  # of the run, and of its last row
         self._lanes: dict[int, tuple[str, str]] = {}
         self._counts = {"accepted": 0, "rejected": 0, "unjudgeable": 0}
         self._live = Live(get_renderable=self._draw, console=self._console, refresh_per_second=REFRESH, transient=True)
@@ -68,16 +68,19 @@ class BenchProgress:
     def finished(self, rows: list[Row], steps: int) -> None:
         """Rows that came, and how far they bring the whole."""
         self._done += steps
-        self._timed += steps if any(row.seconds for row in rows) else 0
+        if any(row.seconds for row in rows):
+            self._timed += steps
+            self._last = time.monotonic()
         for row in rows:
             self._counts[row.verdict.verdict] += 1
             self._print(row)
 
     def left_s(self) -> float | None:
-        """Seconds by the pace so far; None before there is one."""
+        """Seconds by the pace up to the last row, counting down; None before there is a pace."""
         if not self._timed:
             return None
-        return (time.monotonic() - self._start) / self._timed * (self._total - self._kept - self._done)
+        pace = (self._last - self._start) / self._timed
+        return max(0.0, pace * (self._total - self._kept - self._done) - (time.monotonic() - self._last))
 
     def _print(self, row: Row) -> None:
         width = len(str(self._total))

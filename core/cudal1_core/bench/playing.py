@@ -13,7 +13,7 @@ from cudal1_core.bench.judging import NO_CODE, Listener, Work, base_row, failed_
 from cudal1_core.bench.row import Row, options_facts, policy_key
 from cudal1_core.bench.suites import Source, Subject
 from cudal1_core.errors import UnjudgeableError
-from cudal1_core.events import CandidateWritten, RunFinished, VerdictReached
+from cudal1_core.events import RunFinished, StageStarted, VerdictReached
 from cudal1_core.paths import RunFolder
 from cudal1_core.policies.base import Fragment, Policy, Prompt
 from cudal1_core.referee.host import Referee
@@ -61,10 +61,10 @@ class PlayingWorker:
         seconds: dict[str, float] = {}
         try:
             async for event in run.events():
+                if isinstance(event, StageStarted) and event.stage == "building":
+                    self._listener.began(lane, work.subject, event.candidate)
                 self._listener.happened(lane, event)
-                if isinstance(event, CandidateWritten):
-                    self._listener.began(lane, work.subject, event.candidate.id)
-                elif isinstance(event, VerdictReached):
+                if isinstance(event, VerdictReached):
                     seconds[event.candidate] = event.seconds
                 elif isinstance(event, RunFinished):
                     break
