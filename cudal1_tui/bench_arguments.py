@@ -50,6 +50,7 @@ def suite_parser() -> Parser:
     what.add_argument(
         "--repair", type=arguments.whole, default=0, metavar="N", help="times a rejected one goes back (0)"
     )
+    what.add_argument("--examine", action="store_true", help="look for flaws also in references without code")
     judging = parser.add_argument_group("judging")
     judging.add_argument(
         "--device", type=devices, default="auto", metavar="DEVICE", help="auto, cpu, all, or GPUs: cuda:0,cuda:1 (auto)"

@@ -52,8 +52,9 @@ class _Plan:
 
 def main(options: argparse.Namespace) -> int:
     """0 every row is there, 1 some are not, or 128 and the signal that stopped it. Raises Cudal1Error."""
-    if options.policy and options.candidates:
-        raise UsageError("--policy and --candidates exclude each other", "Candidates are written, or they exist.")
+    if options.policy and (options.candidates or options.examine):
+        other = "--candidates" if options.candidates else "--examine"
+        raise UsageError(f"--policy and {other} exclude each other", "Candidates are written, or they exist.")
     subjects = _subjects(options)
     judge = _judge_options(options)
     names = devices(options.device)
@@ -72,12 +73,14 @@ def _subjects(options: argparse.Namespace) -> tuple[suites.Subject, ...]:
     chosen = suites.Choice(options.level, options.ids, options.shuffle, options.limit, options.share)
     subjects = suites.choose(suites.read_suite(options.suite), chosen)
     if options.candidates:
-        return suites.with_candidates(subjects, options.candidates)
+        subjects = suites.with_candidates(subjects, options.candidates)
+    if options.examine:
+        return suites.examined(subjects)
     if not options.policy and not any(subject.candidates for subject in subjects):
         raise UsageError(
             f"{options.suite} holds no candidates",
             "There is nothing to judge these references against.",
-            "Add --candidates with a folder or JSON Lines, or --policy playbook to have some written.",
+            "Add --candidates with a folder or JSON Lines, --policy playbook to have some written, or --examine.",
         )
     return subjects
 

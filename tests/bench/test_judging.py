@@ -174,6 +174,27 @@ def test_ctrl_c_keeps_what_is_done_and_ends_every_child(shop: Workshop) -> None:
     assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"cudal1-{process.pid}-*"))
 
 
+CONSTANT = REFERENCE.replace("torch.diag(diagonal) @ matrix", "(matrix - matrix.mean()) * 0.0")
+
+
+def test_references_without_candidates_are_examined_for_flaws(shop: Workshop) -> None:
+    shop.write("suite/sound.py", REFERENCE)
+    shop.write("suite/nought.py", CONSTANT)
+    shop.write("suite/broken.py", REFERENCE.replace("torch.diag(diagonal)", "torch.diag(nothing)"))
+    words = ("bench", "suite", *QUICK, "--examine", "--out", "r.jsonl")
+    answer = shop.run(*words)
+    assert answer.returncode == 0, answer.stderr
+    verdicts = {row["task"]: row["verdict"] for row in rows_in(shop.folder / "r.jsonl")}
+    assert {task: (verdict["category"], verdict["labels"]) for task, verdict in verdicts.items()} == {
+        "sound": ("no_code", []),
+        "nought": ("no_code", ["constant_output"]),
+        "broken": ("reference_failed", []),
+    }
+    report = (shop.folder / "r.md").read_text()
+    assert "| nought | constant\\_output | no code |" in report
+    assert "3 of 3 have a row" in shop.run(*words).stderr
+
+
 def test_a_reason_names_the_line_and_no_folder_of_ours(shop: Workshop) -> None:
     lines = [
         {

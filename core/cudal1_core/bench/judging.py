@@ -20,6 +20,7 @@ from cudal1_core.errors import Cudal1Error, PolicyError, UnjudgeableError
 from cudal1_core.events import Event
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
 TRIES = 2  # of a candidate on which the referee failed, the second in a fresh one
@@ -65,6 +66,7 @@ class JudgingWorker:
         self._folder = folder  # for references without a file of their own
         self._listener = listener
         self._referee: Referee | None = None
+        self._task: Task | None = None
 
     async def do(self, work: Work, lane: int, keep: Callable[[list[Row]], None], going: Callable[[], bool]) -> None:
         """A row a candidate. Raises nothing of its own."""
@@ -76,7 +78,7 @@ class JudgingWorker:
             start = time.monotonic()
             self._listener.began(lane, work.subject, source.name)
             row = base_row(work.subject, source, self._facts)
-            if not source.text.strip():
+            if not source.text.strip() and not source.examine:
                 keep([replace(row, at=time.time())])
                 continue
             for _ in range(TRIES):
@@ -93,7 +95,8 @@ class JudgingWorker:
                     row = replace(row, verdict=refused(refusal), failed="")
                     break
                 try:
-                    row = replace(row, verdict=await self._judge(source, lane), failed="")
+                    verdict = self._examined() if source.examine else await self._judge(source, lane)
+                    row = replace(row, verdict=verdict, failed="")
                     break
                 except UnjudgeableError as error:
                     row, opened = replace(row, verdict=refused(error), failed=""), False
@@ -119,7 +122,21 @@ class JudgingWorker:
     async def _open(self, subject: Subject) -> None:
         if self._referee is None:
             self._referee = Referee(self._options)
-        await self._referee.open(reference_path(subject, self._folder))
+        self._task = await self._referee.open(reference_path(subject, self._folder))
+
+    def _examined(self) -> Verdict:
+        """No code, with what the examination of the reference found."""
+        assert self._task is not None
+        assert self._referee is not None
+        task = self._task
+        return replace(
+            NO_CODE,
+            reason=f"{NO_CODE.reason}; the task is {', '.join(task.labels) or 'sound'}",
+            labels=task.labels,
+            checks=task.checks,
+            device={"device": task.device, "name": task.device_name, "flags": task.flags},
+            versions=self._referee.versions,
+        )
 
     async def _judge(self, source: Source, lane: int) -> Verdict:
         assert self._referee is not None

@@ -81,7 +81,8 @@ def options_facts(options: JudgeOptions) -> dict[str, Any]:
 
 
 def row_key(subject: Subject, source: Source, options: dict[str, Any]) -> str:
-    return _hash("judge", subject.text, helpers_text(subject), source.text, json.dumps(options, sort_keys=True))
+    what = "examine" if source.examine else "judge"
+    return _hash(what, subject.text, helpers_text(subject), source.text, json.dumps(options, sort_keys=True))
 
 
 def policy_key(subject: Subject, policy: dict[str, Any], options: dict[str, Any]) -> str:

@@ -38,6 +38,7 @@ class Source:
 
     name: str  # unique in its subject
     text: str
+    examine: bool = False  # there is no code, but the reference is looked at for flaws
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,18 @@ def with_candidates(subjects: Sequence[Subject], path: Path) -> tuple[Subject, .
     if not any(subject.candidates for subject in found):
         raise UsageError(f"No candidate in {path} is for a task of this suite", str(with_candidates.__doc__).strip())
     return found
+
+
+def examined(subjects: Sequence[Subject]) -> tuple[Subject, ...]:
+    """The same with every reference looked at, also where nobody has code for it."""
+    return tuple(
+        replace(
+            subject,
+            candidates=tuple(replace(source, examine=not source.text.strip()) for source in subject.candidates)
+            or (Source("", "", examine=True),),
+        )
+        for subject in subjects
+    )
 
 
 def _levels(path: Path) -> list[Subject]:
