@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cudal1_core.bench.row import Row
 
 PIPE_WIDTH = 120  # columns where standard output is no terminal
+QUARTILES_WIDTH = 96  # columns below which they are left to the reports, so that no number is cut
 
 
 def print_summary(rows: Sequence[Row]) -> None:
@@ -23,7 +24,7 @@ def print_summary(rows: Sequence[Row]) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=PIPE_WIDTH)
     found = outcomes(rows)
-    console.print(_table(groups(found)))
+    console.print(_table(groups(found), quartiles=console.width >= QUARTILES_WIDTH))
     told = ", ".join(f"{category.replace('_', ' ')} {count}" for category, count in rejections(found))
     if told:
         console.print(Text(f"rejected: {told}"), soft_wrap=True)
@@ -33,13 +34,15 @@ def print_summary(rows: Sequence[Row]) -> None:
         console.print(Text(f"not judged (in no figure): {names}{more}"), soft_wrap=True)
 
 
-def _table(lines: Sequence[Figures]) -> Table:
+def _table(lines: Sequence[Figures], *, quartiles: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
-    for heading in ("tasks", "accepted", ">1.01x", "mean", "geomean", "max", "p75", "median", "p25"):
+    middle = ("p75", "median", "p25") if quartiles else ("median",)
+    for heading in ("tasks", "accepted", ">1.01x", "mean", "geomean", "max", *middle):
         table.add_column(heading, no_wrap=True, justify="right")
     for line in lines:
-        speeds = (line.mean, line.geomean, line.maximum, line.p75, line.median, line.p25)
+        rest = (line.p75, line.median, line.p25) if quartiles else (line.median,)
+        speeds = (line.mean, line.geomean, line.maximum, *rest)
         counts = (str(line.tasks), f"{line.accepted} ({percent(line.success)})", str(line.faster))
         table.add_row(line.name, *counts, *(times(value) for value in speeds))
     return table
