@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -174,3 +176,44 @@ def test_every_layer_that_holds_is_named(relu_reference: Path) -> None:
     named = asyncio.run(run()).isolation
     for layer, answer in sandbox.probe().items():
         assert any(name.startswith(layer) for name in named) is (answer == "works"), (layer, answer, named)
+
+
+def test_no_secret_stays_in_the_process_that_candidates_are_forked_from(
+    relu_reference: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trusted worker has the user's environment; the zygote, whose memory each candidate inherits, never does."""
+    monkeypatch.setenv("HUB_TOKEN_FOR_TESTS", "secret-value-of-the-hub")
+
+    seen: list[bool] = []
+
+    class Looking(Referee):
+        async def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
+            assert self.zygote is not None
+            seen.append(holds(self.zygote.pid, b"secret-value-of-the-hub"))
+            await super()._hand_over(message, ends)
+
+    async def run() -> bool:
+        async with Looking(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            assert referee.trusted is not None
+            return holds(psutil.Process(referee.trusted.pid).children()[0].pid, b"secret-value-of-the-hub")
+
+    assert asyncio.run(run())
+    assert seen == [False]
+
+
+def holds(pid: int, text: bytes) -> bool:
+    """Whether the text lies anywhere in the writable memory of a process."""
+    found = False
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    with Path(f"/proc/{pid}/mem").open("rb", 0) as memory:
+        for line in maps:
+            span, permissions = line.split()[:2]
+            begin, end = (int(part, 16) for part in span.split("-"))
+            if permissions.startswith("rw"):
+                try:
+                    memory.seek(begin)
+                    found |= text in memory.read(end - begin)
+                except (OSError, OverflowError, ValueError):
+                    continue
+    return found

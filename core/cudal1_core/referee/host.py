@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import pickle
 import platform
 import shutil
 import socket
@@ -227,7 +228,11 @@ class Referee:
         if control is None:
             kept, control = pair()
         process = Process(report_ours, Path(spec.folder), Path(spec.log), kept)
-        self.zygote_line.sender.send_pickle(spec, [channel.fileno(), control.fileno(), report_theirs.fileno()])
+        with os.fdopen(os.memfd_create("spec"), "w+b") as file:
+            pickle.dump(spec, file)
+            file.seek(0)
+            ends = [file.fileno(), channel.fileno(), control.fileno(), report_theirs.fileno()]
+            self.zygote_line.sender.send_pickle(None, ends)
         for sock in (channel, control, report_theirs):
             sock.close()
         self.processes.append(process)

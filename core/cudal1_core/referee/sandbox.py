@@ -41,7 +41,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 
 @dataclass(frozen=True)
 class Spec:
-    """What the zygote needs to start one worker. Sent pickled from the host."""
+    """What is needed to start one worker. Sent pickled from the host to the process that the zygote has forked."""
 
     role: str  # "reference" or "candidate": which worker's main runs
     folder: str  # private folder, empty; a tmpfs is mounted on it where possible
@@ -190,6 +190,10 @@ def _become_worker(spec: Spec, main: Callable[[int], None], channel: int, output
             os.environ.update(private_environment(spec.folder))
             os.environ["PWD"] = spec.folder
         layers = _confine(spec) if spec.walls == "all" else []
+        if spec.walls == "process":  # it is timed against a candidate, whose system calls are filtered
+            with contextlib.suppress(OSError):
+                _keep_privileges_down()
+                seccomp.restrict(refuse=False)
         os.write(ready, json.dumps(layers).encode())
         os.closerange(3, min(channel, ready))
         os.closerange(min(channel, ready) + 1, max(channel, ready))

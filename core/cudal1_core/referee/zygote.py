@@ -1,14 +1,16 @@
 """A process that has imported torch, from which every worker is forked warm.
 
-Asked to (an empty message), it also imports what torch imports late, so that no candidate waits for that. It never
-touches CUDA, never runs an operator (no thread pool exists when it forks), and holds no seed and no
-source. It ends when the host's socket closes, and its children end with it.
+Asked to (a message without descriptors), it also imports what torch imports late, so that no candidate waits for that.
+It never touches CUDA, never runs an operator (no thread pool exists when it forks), and holds no seed, no source and
+none of the user's environment: what a worker is to be, only that worker reads, since each inherits this process's
+memory. It ends when the host's socket closes, and its children end with it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import random
 import signal
 import sys
@@ -30,11 +32,11 @@ def main() -> None:
     channel.send_json({"ready": os.getpid()})
     while True:
         try:
-            spec = channel.recv_pickle()
+            channel.recv_pickle()
         except ChannelClosedError:
             return
         fds = channel.take_fds()
-        if spec is None:
+        if not fds:
             _warm_up()
             continue
         pid = os.fork()
@@ -42,6 +44,8 @@ def main() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             channel.close()
             random.seed()
+            with os.fdopen(fds.pop(0), "rb") as file:
+                spec = pickle.load(file)
             sandbox.start(spec, mains[spec.role], *fds)
         for fd in fds:
             os.close(fd)
