@@ -15,6 +15,7 @@ from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.verdict import Verdict
 
+from benchmarks.soak import grown, soak
 from tests.referee.conftest import INPUTS, RELU
 
 RIGHT = RELU.format(name="ModelNew")
@@ -217,3 +218,9 @@ def holds(pid: int, text: bytes) -> bool:
                 except (OSError, OverflowError, ValueError):
                     continue
     return found
+
+
+def test_one_candidate_after_another_leaves_nothing() -> None:
+    names = ["right", "killed", "children", "right", "disk", "daemon", "descriptors", "right"]
+    found, wrong = asyncio.run(soak(names, "cpu", candidates=8, every=4))
+    assert (wrong, grown(found[0], found[-1])) == ([], [])

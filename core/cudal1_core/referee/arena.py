@@ -19,7 +19,7 @@ ALIGNMENT = 256  # bytes between the starts of two slots
 
 @dataclass(frozen=True)
 class Arena:
-    """`data` is the whole arena as uint8 on its device; `fd` may be sent to another process."""
+    """`data` is the whole arena as uint8 on its device; whoever made it may send `fd` to another process."""
 
     device: str
     nbytes: int
@@ -53,10 +53,13 @@ def create(device: str, nbytes: int) -> Arena:
 
 
 def attach(device: str, nbytes: int, fd: int) -> Arena:
-    """Maps an arena made by another process."""
-    if torch.device(device).type == "cuda":
-        return _attach_cuda(device, nbytes, fd)
-    return _map_memfd(device, nbytes, fd)
+    """Maps an arena made by another process. The descriptor is closed: the mapping lives without it."""
+    try:
+        if torch.device(device).type == "cuda":
+            return _attach_cuda(device, nbytes, fd)
+        return _map_memfd(device, nbytes, fd)
+    finally:
+        os.close(fd)
 
 
 def _map_memfd(device: str, nbytes: int, fd: int) -> Arena:

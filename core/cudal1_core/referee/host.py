@@ -146,6 +146,8 @@ class Referee:
         finally:
             self.processes.remove(process)
             await process.end()
+            if self.log_dir == self.root:  # nobody will read what it printed
+                process.log.unlink(missing_ok=True)
 
     def baselines(self) -> list[Event]:
         """What the reference alone was timed at, as events."""
