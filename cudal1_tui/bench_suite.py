@@ -17,7 +17,7 @@ from cudal1_core.bench import suites
 from cudal1_core.bench.devices import devices
 from cudal1_core.bench.judging import JudgingWorker, Work, left_of
 from cudal1_core.bench.lanes import lanes_for, play
-from cudal1_core.bench.playing import PlayingWorker, PolicyFacts, left_to_play
+from cudal1_core.bench.playing import Lent, PlayingWorker, PolicyFacts, left_to_play
 from cudal1_core.bench.results import Results, newest
 from cudal1_core.bench.row import Row, options_facts, referee_fingerprint
 from cudal1_core.errors import UsageError
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from cudal1_core.bench.judging import Worker
     from cudal1_core.policies.base import Policy
 
+WITH_WEIGHTS = ("transformers", "vllm")  # one for all lanes, since each would load the model
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -47,7 +49,8 @@ class _Plan:
     count: int
     kept: int
     make_worker: Callable[[BenchProgress, str], Worker]  # the second is the name of a device
-    by_policy: bool
+    shared: Policy | None = None  # closed when everything is played
+    by_policy: bool = False
 
 
 def main(options: argparse.Namespace) -> int:
@@ -115,22 +118,23 @@ def _plan(
     if options.policy:
         policy = _policy_facts(options)
         work = left_to_play(subjects, policy, facts, done)
+        shared = _policy(options) if work and options.policy in WITH_WEIGHTS else None
 
         def playing(listener: BenchProgress, device: str) -> Worker:
             here = replace(judge, device=device)
             run = RunOptions(
                 rounds=options.rounds, group=options.group, seed=options.seed, judge=here, repair=options.repair
             )
-            return PlayingWorker(run, _policy(options), policy, folder, listener)
+            return PlayingWorker(run, Lent(shared) if shared else _policy(options), policy, folder, listener)
 
-        return _Plan(work, len(subjects), len(subjects) - len(work), playing, by_policy=True)
+        return _Plan(work, len(subjects), len(subjects) - len(work), playing, shared, by_policy=True)
     work = left_of(subjects, facts, done)
     total = sum(len(subject.candidates) for subject in subjects)
 
     def judging(listener: BenchProgress, device: str) -> Worker:
         return JudgingWorker(replace(judge, device=device), folder, listener)
 
-    return _Plan(work, total, total - sum(len(one.sources) for one in work), judging, by_policy=False)
+    return _Plan(work, total, total - sum(len(one.sources) for one in work), judging)
 
 
 def _policy_facts(options: argparse.Namespace) -> PolicyFacts:
@@ -179,6 +183,9 @@ def _play(options: argparse.Namespace, plan: _Plan, lanes: list[str], results: R
             await play(plan.work, lanes[: len(plan.work)], make_worker, progress, keep, going=going)
         except asyncio.CancelledError:
             return 128 + received[0]
+        finally:
+            if plan.shared is not None:
+                await plan.shared.close()
         return 0 if plan.kept + done == plan.count else 1
 
     with BenchProgress(plan.count, plan.kept) as progress:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cudal1_core.bench.judging import Work
 from cudal1_core.bench.lanes import MOST_FAILURES, lanes_for, play
+from cudal1_core.bench.playing import Lent, PlayingWorker, PolicyFacts
 from cudal1_core.bench.row import Row
 from cudal1_core.bench.suites import Subject
 from cudal1_core.errors import RefereeError
+from cudal1_core.rounds import RunOptions
 
 from tests.bench.rows import accepted
 from tests.bench.test_judging import Deaf
+from tests.unit.scripted import ScriptedPolicy
 
 WORK = [Work(Subject(f"L1/{number}", "")) for number in range(1, 21)]
 
@@ -81,3 +85,12 @@ def test_lanes_by_device() -> None:
     assert lanes_for(["cpu"], 4) == ["cpu"]  # building would disturb what is timed
     assert lanes_for(["cuda:0", "cuda:1"], 2) == ["cuda:0", "cuda:0", "cuda:1", "cuda:1"]
     assert set(lanes_for(["cuda:0"], None)) == {"cuda:0"}
+
+
+@pytest.mark.parametrize(("shared", "closed"), [(True, 0), (False, 1)])
+def test_a_lane_that_ends_leaves_a_policy_that_all_share_alone(tmp_path: Path, shared: bool, closed: int) -> None:
+    policy = ScriptedPolicy([])
+    given = Lent(policy) if shared else policy
+    worker = PlayingWorker(RunOptions(), given, PolicyFacts("scripted", {}), tmp_path, Deaf())
+    asyncio.run(worker.close())
+    assert policy.closed == closed

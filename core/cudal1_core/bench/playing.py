@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from cudal1_core.archive import Archive
-from cudal1_core.bench.judging import NO_CODE, Listener, Work, base_row, failed_row, reference_path, refused
+from cudal1_core.bench.judging import (
+    NO_CODE,
+    Listener,
+    Work,
+    base_row,
+    failed_row,
+    publishable,
+    reference_path,
+    refused,
+)
 from cudal1_core.bench.row import Row, options_facts, policy_key
 from cudal1_core.bench.suites import Source, Subject
 from cudal1_core.errors import UnjudgeableError
@@ -54,7 +63,7 @@ class PlayingWorker:
             reference_path(work.subject, self._folder),
             self._options,
             Referee(self._options.judge),
-            _Lent(self._policy),
+            Lent(self._policy),
             Archive(),  # nothing of one task may help with another, or with the same one later
             RunFolder(work.subject.file_name, None),
         )
@@ -88,7 +97,7 @@ class PlayingWorker:
             row(
                 Source(judged.candidate.id, judged.candidate.source),
                 seconds.get(judged.candidate.id, 0.0),
-                judged.verdict,
+                publishable(judged.verdict),
                 judged.candidate.techniques,
             )
             for judged in run.judged.values()
@@ -101,8 +110,8 @@ class PlayingWorker:
         return [*rows, failed_row(none, run.error) if run.error is not None else none]
 
 
-class _Lent:
-    """A policy that outlives the run it is lent to."""
+class Lent:
+    """A policy that outlives whoever it is lent to."""
 
     def __init__(self, policy: Policy) -> None:
         self.name = policy.name
@@ -119,7 +128,7 @@ class _Lent:
         return self._policy.generate(prompt, n)
 
     async def close(self) -> None:
-        """The worker closes it."""
+        """Whoever lends it closes it."""
 
 
 def left_to_play(
