@@ -189,7 +189,10 @@ def _play(options: argparse.Namespace, plan: _Plan, lanes: list[str], results: R
         return 0 if plan.kept + done == plan.count else 1
 
     with BenchProgress(plan.count, plan.kept) as progress:
-        return asyncio.run(drive(progress))
+        status = asyncio.run(drive(progress))
+    if left := plan.count - plan.kept - done:
+        print(f"cudal1-tui: {left} of {plan.count} are left; the same command goes on with them.", file=sys.stderr)
+    return status
 
 
 def _default_out(options: argparse.Namespace) -> Path:

@@ -167,8 +167,9 @@ def test_ctrl_c_keeps_what_is_done_and_ends_every_child(shop: Workshop) -> None:
     assert process.stderr is not None
     next(line for line in process.stderr if " a " in line)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT
+    assert "1 of 2 are left; the same command goes on" in errors
     assert [row["task"] for row in rows_in(shop.folder / "r.jsonl")] == ["a"]
     assert "no code 1" in out
     assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob(f"cudal1-{process.pid}-*"))
