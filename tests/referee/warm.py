@@ -21,6 +21,7 @@ from cudal1_core.referee.verify import unjudgeable
 from cudal1_core.verdict import Verdict
 
 CASES = Path(__file__).parent.parent / "cases"
+MOST = 8  # in a group, so that none takes long by itself
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ async def judge_all(
 def groups(device: str) -> list[list[Case]]:
     """Ordinary cases that can share a referee: one reference, and the same patience."""
     ordinary = sorted((c for c in cases(device) if not c.special), key=lambda c: (c.shared_reference, c.hangs))
-    return [list(group) for _, group in groupby(ordinary, key=lambda c: (c.shared_reference, c.hangs))]
+    alike = [list(group) for _, group in groupby(ordinary, key=lambda c: (c.shared_reference, c.hangs))]
+    return [group[start : start + MOST] for group in alike for start in range(0, len(group), MOST)]
 
 
 def failures(group: list[Case], device: str) -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ def run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Run:
         yield made
 
     monkeypatch.setattr(workbench, "prepared_run", prepared)
-    monkeypatch.setattr(workbench.app, "main", lambda screen: screen.session.run.made() and 0)
+    monkeypatch.setattr(workbench.app, "main", lambda screen, mouse: screen.session.run.made() and 0)
     return made
 
 
