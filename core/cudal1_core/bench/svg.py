@@ -37,7 +37,7 @@ def distribution(report: Report) -> str:
             f'fill="{ink}"><title>{count} between {times(low)} and {times(high)}</title></rect>'
         )
     parts += [_across(across, mark) for mark in across.marks()]
-    parts.append(_text(LEFT - 6, TOP + 8, str(most), "end"))
+    parts.append(_text(LEFT - 6, TOP + 8, f"{most} tasks", "end"))
     return _svg("Distribution of speedups", parts)
 
 
@@ -60,6 +60,8 @@ def by_task(report: Report) -> str:
         parts.append(_dot(x, up.at(speed), ink, f"{outcome.task}: {times(speed)}"))
         if len(timed) <= 20:
             parts.append(_text(x, HEIGHT - BOTTOM + 16, outcome.task[:9], "middle"))
+    if len(timed) > 20:
+        parts.append(_text(WIDTH - 10, HEIGHT - BOTTOM + 16, "tasks, slowest first; flawed ones are grey", "end"))
     return _svg("Speedup by task with intervals, slowest first", parts)
 
 
@@ -82,6 +84,8 @@ def claimed(report: Report) -> str:
         parts.append(
             _dot(across.at(claim), up.at(speed), ink, f"{task}: claimed {times(claim)}, measured {times(speed)}")
         )
+    parts.append(_text(WIDTH - 10, HEIGHT - BOTTOM + 30, "claimed; rejected candidates lie on the axis", "end"))
+    parts.append(_text(LEFT + 4, TOP + 8, "measured", "start"))
     return _svg("Claimed (across) against measured (up); rejected at the bottom", parts)
 
 
