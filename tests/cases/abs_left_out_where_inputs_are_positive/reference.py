@@ -1,0 +1,18 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.sqrt(torch.abs(x)).sum(-1)
+
+
+def get_inputs():
+    return [torch.rand(256, 512)]
+
+
+def get_init_inputs():
+    return []
