@@ -185,7 +185,7 @@ def gpu_memory(device: str) -> int:
 
 def grown(first: Left, last: Left) -> list[str]:
     """What there is more of than measuring twice can explain. Memory of the whole machine is shown, never judged."""
-    slack = {"processes": 0, "memory": 64, "descriptors": 4, "temporary_files": 0, "folders": 0, "gpu_memory": 64}
+    slack = {"processes": 0, "memory": 200, "descriptors": 4, "temporary_files": 0, "folders": 0, "gpu_memory": 64}
     return [
         f"{name}: {getattr(first, name)}, then {getattr(last, name)}"
         for name, more in slack.items()
