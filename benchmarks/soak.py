@@ -89,7 +89,10 @@ MIX: dict[str, tuple[str, tuple[str, ...]]] = {
     "right after a crash": (GOOD, ()),
     "hangs": (instead("while True: pass"), ("timed_out",)),
     "flood": (GOOD + "\nfor _ in range(2000): print('x' * 10000)\n", ()),
-    "hog": (GOOD + "\nheld = []\nwhile True: held.append(bytearray(1 << 26))\n", ("out_of_memory", "crashed")),
+    "hog": (
+        GOOD + "\nheld = []\nwhile True: held.append(bytearray(1 << 26))\n",
+        ("out_of_memory", "crashed", "timed_out"),
+    ),
     "files in memory": (FILES_IN_MEMORY + GOOD, ()),
     "disk": (DISK + GOOD, ()),
     "children": (CHILDREN + GOOD, ()),
@@ -106,7 +109,7 @@ class Left:
     """What there is between two candidates. Sizes in MiB."""
 
     processes: int  # of the referee, this one included
-    memory: int  # private to them, without what they share
+    memory: int  # all of theirs, what they share counted once
     descriptors: int
     temporary_files: int  # below the referee's own folder
     folders: int  # of referees, in the temporary folder
@@ -160,7 +163,7 @@ def look(referee: Referee, device: str) -> Left:
     memory = descriptors = 0
     for process in family:
         with contextlib.suppress(psutil.Error):
-            memory += process.memory_full_info().uss
+            memory += process.memory_full_info().pss
             descriptors += process.num_fds()
     return Left(
         processes=len(family),
