@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 
 from cudal1_core.errors import PolicyError
 from cudal1_core.playbook.messages import Ask, Finished, Tried, Written, parse_reply
+from cudal1_core.policies import children
 from cudal1_core.policies.base import Fragment, Judged, Prompt
 
 LONGEST_LINE = 1 << 24  # bytes of one reply
@@ -73,26 +72,23 @@ class PlaybookPolicy:
     async def _started(self) -> asyncio.subprocess.Process:
         if self._child is not None and self._child.returncode is None:
             return self._child
-        errors = self._log.open("ab") if self._log is not None else None
         self._cache = self._cache or tempfile.TemporaryDirectory(prefix="cudal1-playbook-")
         try:
-            self._child = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-B",
-                "-m",
-                "cudal1_core.playbook",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors if errors is not None else asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-                limit=LONGEST_LINE,
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": self._cache.name},
-            )
+            with children.words_to(self._log) as errors:
+                self._child = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-B",
+                    "-m",
+                    "cudal1_core.playbook",
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                    limit=LONGEST_LINE,
+                    env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": self._cache.name},
+                )
         except OSError as error:
             raise PolicyError("The playbook did not start", str(error), "Check the Python installation.") from error
-        finally:
-            if errors is not None:
-                errors.close()
         return self._child
 
     async def _send(self, child: asyncio.subprocess.Process, ask: Ask) -> None:
@@ -128,13 +124,7 @@ class PlaybookPolicy:
     async def _end(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(child.wait(), SECONDS_TO_END)
-            transport = getattr(child, "_transport", None)
-            if transport is not None:
-                transport.close()
+            await children.end(child, SECONDS_TO_END)
         if self._cache is not None:
             self._cache.cleanup()
             self._cache = None

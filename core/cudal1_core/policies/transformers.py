@@ -7,14 +7,13 @@ import contextlib
 import importlib.util
 import itertools
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from cudal1_core.errors import PolicyError, UsageError
-from cudal1_core.policies import lines
+from cudal1_core.policies import children, lines
 from cudal1_core.policies.base import Fragment, Prompt, messages
 from cudal1_core.policies.weights import Weights
 
@@ -94,13 +93,7 @@ class TransformersPolicy:
     async def close(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(child.wait(), SECONDS_TO_END)
-            transport = getattr(child, "_transport", None)
-            if transport is not None:
-                transport.close()
+            await children.end(child, SECONDS_TO_END)
         if self._reader is not None:
             self._reader.cancel()
 
@@ -121,25 +114,22 @@ class TransformersPolicy:
         weights = self._weights
         words = ["--model", weights.model, "--device", weights.device, "--dtype", weights.dtype]
         words += ["--adapter", str(weights.adapter)] if weights.adapter else []
-        errors = self._log.open("ab") if self._log is not None else None
         try:
-            return await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "cudal1_core.policies.generator",
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors if errors is not None else asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-                limit=lines.LONGEST_LINE,
-                env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
-            )
+            with children.words_to(self._log) as errors:
+                return await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "cudal1_core.policies.generator",
+                    *words,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                    limit=lines.LONGEST_LINE,
+                    env={**os.environ, "TOKENIZERS_PARALLELISM": "false"},
+                )
         except OSError as error:
             raise PolicyError("The model's process did not start", str(error)) from error
-        finally:
-            if errors is not None:
-                errors.close()
 
     async def _load(self, child: asyncio.subprocess.Process) -> None:
         while True:

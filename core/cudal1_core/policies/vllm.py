@@ -7,7 +7,6 @@ import contextlib
 import importlib.util
 import os
 import shutil
-import signal
 import socket
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from cudal1_core.errors import PolicyError, UsageError
+from cudal1_core.policies import children
 from cudal1_core.policies.base import Fragment, Prompt
 from cudal1_core.policies.openai import OpenAIPolicy
 from cudal1_core.policies.weights import Weights
@@ -91,13 +91,7 @@ class VllmPolicy:
             child.terminate()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(child.wait(), SECONDS_TO_END)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(child.wait(), SECONDS_TO_END)
-        transport = getattr(child, "_transport", None)
-        if transport is not None:
-            transport.close()
+        await children.end(child, SECONDS_TO_END)
 
     async def _started(self) -> OpenAIPolicy:
         async with self._starting:
@@ -142,25 +136,22 @@ class VllmPolicy:
         env = {**os.environ, "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}
         if weights.device.startswith("cuda:"):
             env["CUDA_VISIBLE_DEVICES"] = weights.device.removeprefix("cuda:")
-        output = self._log.open("ab") if self._log is not None else None
         try:
-            return await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "cudal1_core.policies.guard",
-                *self._command,
-                *words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=output if output is not None else asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.STDOUT if output is not None else asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-                env=env,
-            )
+            with children.words_to(self._log) as output:
+                return await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "cudal1_core.policies.guard",
+                    *self._command,
+                    *words,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=output,
+                    stderr=asyncio.subprocess.STDOUT,
+                    start_new_session=True,
+                    env=env,
+                )
         except OSError as error:
             raise PolicyError("vLLM did not start", str(error)) from error
-        finally:
-            if output is not None:
-                output.close()
 
     async def _healthy(self, child: asyncio.subprocess.Process) -> None:
         async with httpx.AsyncClient(trust_env=False) as client, asyncio.timeout(HEALTHY_S):
