@@ -111,12 +111,7 @@ def verify_parser() -> Parser:
         default="as-built",
         help="mode both modules are put into (as-built)",
     )
-    parser.add_argument("--timeout", type=positive, default=30.0, metavar="S", help="seconds for one call (30)")
-    parser.add_argument("--build-timeout", type=positive, default=120.0, metavar="S", help="seconds to build (120)")
-    parser.add_argument("--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format")
-    parser.add_argument(
-        "--allow-output-reuse", action="store_true", help="accept that a later call changes an earlier output"
-    )
+    add_limits_and_allowances(parser)
     parser.add_argument(
         "--expose", type=Path, action="append", default=[], metavar="PATH", help="let the candidate read PATH"
     )
@@ -161,6 +156,16 @@ def serve_parser() -> Parser:
     )
     parser.add_argument("--port", type=count, default=8000, metavar="N", help="port on 127.0.0.1 (8000)")
     return parser
+
+
+def add_limits_and_allowances(parser: argparse._ActionsContainer) -> None:
+    """How long a candidate may take, and what is accepted of it besides."""
+    parser.add_argument("--timeout", type=positive, default=30.0, metavar="S", help="seconds for one call (30)")
+    parser.add_argument("--build-timeout", type=positive, default=120.0, metavar="S", help="seconds to build (120)")
+    parser.add_argument("--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format")
+    parser.add_argument(
+        "--allow-output-reuse", action="store_true", help="accept that a later call changes an earlier output"
+    )
 
 
 def _add_device_and_model(

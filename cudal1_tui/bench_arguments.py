@@ -59,19 +59,10 @@ def suite_parser() -> Parser:
         "--ahead", type=arguments.count, metavar="N", help="referees a GPU, which build ahead (by cores)"
     )
     judging.add_argument("--class", dest="class_name", metavar="NAME", help="class in the references, if not Model")
-    judging.add_argument(
-        "--timeout", type=arguments.positive, default=30.0, metavar="S", help="seconds for one call (30)"
-    )
-    judging.add_argument(
-        "--build-timeout", type=arguments.positive, default=120.0, metavar="S", help="seconds to build (120)"
-    )
+    arguments.add_limits_and_allowances(judging)
     judging.add_argument(
         "--timing", type=arguments.positive, default=6.0, metavar="S", help="most seconds of timing a candidate (6)"
     )
-    judging.add_argument(
-        "--allow-precision", choices=("tf32", "bf16", "fp16"), help="accept this cheaper number format"
-    )
-    judging.add_argument("--allow-output-reuse", action="store_true", help="accept changed earlier outputs")
     run = parser.add_argument_group("results")
     run.add_argument("--out", type=Path, metavar="FILE.jsonl", help="rows go here; the reports lie beside it")
     run.add_argument("--budget", type=arguments.seconds, metavar="TIME", help="begin nothing more after this long: 9m")
