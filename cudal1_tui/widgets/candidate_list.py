@@ -39,7 +39,7 @@ def columns_for(width: int, *, decided: bool) -> Columns:
     """What fits: interval, decision and title go first, a number is never cut."""
     state, checks, speedup = (18 if width >= 78 else 14), 8, 9
     left = width - (3 + 4 + state + checks + speedup)
-    interval = 13 if left >= 13 else 0
+    interval = min(left, 14) if left >= 13 else 0  # its text takes 13 at most
     left -= interval
     decision = 10 if decided and left >= 26 else 0
     left -= decision
