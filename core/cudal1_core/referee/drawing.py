@@ -4,7 +4,7 @@ A few real draws of `get_inputs` form a pool. Further sets are mixed from the po
 comes from one secretly chosen draw, which keeps what all draws share element by element (range, value set,
 zero pattern). Nothing larger than an element is taken whole, since a candidate could remember what it once
 computed from it. Where the draws share a property of rows (a sum, a norm, an order) or are symmetric, or where
-their shapes or plain numbers vary, no mixing is done and real draws are used.
+their strides or plain numbers vary, no mixing is done and real draws are used.
 """
 
 from __future__ import annotations

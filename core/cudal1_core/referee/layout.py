@@ -78,13 +78,11 @@ class Tree:
         return pytree.tree_unflatten(leaves, self.spec)
 
 
-def describe(value: Any, *, contiguous: bool = False) -> tuple[Tree, list[torch.Tensor]]:
+def describe(value: Any) -> tuple[Tree, list[torch.Tensor]]:
     """The tree of `value` and its tensors, in order."""
     leaves, spec = pytree.tree_flatten(value)
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    described = tuple(
-        leaf_of(leaf, contiguous=contiguous) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves
-    )
+    described = tuple(leaf_of(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
     return Tree(spec, described), tensors
 
 

@@ -55,7 +55,6 @@ class Supervisor:
         self.log = log
         self.logged = 0
         self.allowance = 0
-        self.over = False
         self.pending = b""
         self.stopped: dict[int, int] | None = None  # processor time by process, in ns, while stopped
         self.ran = False  # while it should have been stopped
