@@ -106,3 +106,20 @@ def test_the_trusted_worker_can_die_and_the_next_candidate_is_judged(relu_refere
             return await referee.judge("c2", RIGHT, lambda event: None)
 
     assert asyncio.run(run()).accepted
+
+
+def test_a_start_that_is_cut_off_is_closed_in_order() -> None:
+    async def cut_off() -> Referee:
+        referee = Referee(OPTIONS)
+        starting = asyncio.create_task(referee.__aenter__())
+        while referee.zygote is None:
+            await asyncio.sleep(0)
+        zygote = referee.zygote
+        starting.cancel()
+        await asyncio.wait({starting})
+        await referee.close()
+        assert starting.cancelled()
+        assert zygote.returncode is not None
+        return referee
+
+    assert not asyncio.run(cut_off()).root.exists()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -109,15 +106,8 @@ class JudgingWorker:
     async def close(self) -> None:
         """Ends every child."""
         referee, self._referee = self._referee, None
-        if referee is None:
-            return
-        with suppress(Exception):  # one that was cut off while it started does not close in order
+        if referee is not None:
             await referee.close()
-        if referee.zygote is not None and referee.zygote.returncode is None:
-            with suppress(ProcessLookupError):
-                referee.zygote.kill()
-            await referee.zygote.wait()
-        await asyncio.to_thread(shutil.rmtree, referee.root, True)
 
     async def _open(self, subject: Subject) -> None:
         if self._referee is None:

@@ -56,7 +56,7 @@ async def play(
             failures = failures + 1 if row.failed else 0
             if failures >= MOST_FAILURES:
                 raise RefereeError(
-                    f"{row.verdict.reason} {failures} times in a row",
+                    f"{row.verdict.reason} {MOST_FAILURES} times in a row",
                     row.failed,
                     "Run `cudal1-tui doctor` to see what is wrong; what was judged before is kept.",
                 )

@@ -175,6 +175,8 @@ class Referee:
         ours, theirs = pair()
         environment = {name: os.environ[name] for name in sandbox.ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p and Path(p).is_absolute())
+        self.zygote_line = Line(ours)  # connected first, so that a start that is cut off can be closed in order
+        await self.zygote_line.connect()
         log = (self.log_dir / "zygote.log").open("wb")
         with log:
             self.zygote = await asyncio.create_subprocess_exec(
@@ -183,8 +185,6 @@ class Referee:
                 start_new_session=True,
             )  # fmt: skip
         theirs.close()
-        self.zygote_line = Line(ours)
-        await self.zygote_line.connect()
         try:
             await self.zygote_line.receive(START_SECONDS)
         except (EOFError, TimeoutError) as error:
