@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
+from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
 
@@ -83,11 +85,36 @@ JOIN tasks t ON t.id = r.task
 JOIN verdicts v ON v.run = r.id
 JOIN candidates c ON c.run = v.run AND c.id = v.candidate
 WHERE t.source_hash = ? AND t.model = ? AND t.device_name = ? AND r.id <> ?
-  AND v.verdict = 'accepted' AND v.drop_in AND v.speedup IS NOT NULL
+  AND v.verdict = 'accepted' AND v.drop_in AND v.speedup IS NOT NULL AND v.rowid <= ?
   AND coalesce((SELECT decision FROM decisions d WHERE d.run = c.run AND d.candidate = c.id
                 ORDER BY d.id DESC LIMIT 1), 'none') <> 'dismissed'
 ORDER BY v.reached DESC LIMIT ?
 """
+
+
+_DECIDED = """
+SELECT c.*, v.json AS verdict_json, t.json AS task_json, d.decision AS decision, o.prompt AS round_prompt
+FROM decisions d
+JOIN candidates c ON c.run = d.run AND c.id = d.candidate
+JOIN verdicts v ON v.run = c.run AND v.candidate = c.id
+JOIN runs r ON r.id = c.run JOIN tasks t ON t.id = r.task
+LEFT JOIN rounds o ON o.run = c.run AND o.round = c.round
+WHERE d.decision <> 'none'
+  AND d.id = (SELECT max(l.id) FROM decisions l WHERE l.run = d.run AND l.candidate = d.candidate)
+ORDER BY d.id
+"""
+
+NEWEST = (1 << 63) - 1  # later than every mark
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A candidate, what a person decided of it, and the prompt of its round."""
+
+    task: Task
+    judged: Judged
+    decision: str  # kept, dismissed, fed
+    asked: str
 
 
 class ArchiveError(Cudal1Error):
@@ -105,11 +132,23 @@ class Archive:
             # One connection, used from the event loop's thread alone.
             self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_S, isolation_level=None)
             self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._begin_log()
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._create()
         except sqlite3.Error as error:
             raise ArchiveError(f"The archive {path} cannot be used", str(error)) from error
+
+    def _begin_log(self) -> None:
+        """SQLite refuses this at once, without its busy wait, while another process makes the file."""
+        last = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > last:
+                    raise
+                time.sleep(0.02)
 
     def _create(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")  # two processes may both be the first
@@ -237,13 +276,34 @@ class Archive:
         names, marks = ", ".join(values), ", ".join("?" * len(values))
         self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 
-    def earlier(self, task: Task, run: str, limit: int = 200) -> tuple[Judged, ...]:
+    def earlier(self, task: Task, run: str, limit: int = 200, until: int = NEWEST) -> tuple[Judged, ...]:
         """What earlier runs of the same source on the same device found and nobody dismissed, newest first.
 
-        Ids get the run in front ("20261130-221544-7f3a/c07"). Raises sqlite3.Error.
+        Ids get the run in front ("20261130-221544-7f3a/c07"). `until` is a `mark` of the past. Raises sqlite3.Error.
         """
-        rows = self._db.execute(_EARLIER, (task.source_hash, task.model, task.device_name, run, limit))
+        rows = self._db.execute(_EARLIER, (task.source_hash, task.model, task.device_name, run, until, limit))
         return tuple(Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows)
+
+    def mark(self) -> int:
+        """The newest verdict. Rows are only ever added, so that this number is a snapshot of what was found."""
+        (newest,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM verdicts").fetchone()
+        return int(newest)
+
+    def decided(self) -> tuple[Decided, ...]:
+        """Every candidate on which a person's last decision stands, in order of the decisions. Raises sqlite3.Error."""
+        found = []
+        for row in self._db.execute(_DECIDED):
+            verdict = Verdict.from_json(json.loads(row["verdict_json"]))
+            task = Task.from_json(json.loads(row["task_json"]))
+            asked = row["round_prompt"] or ""
+            found.append(
+                Decided(task, Judged(_candidate(row), verdict, fed=row["decision"] == "fed"), row["decision"], asked)
+            )
+        return tuple(found)
+
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task that was ever read, oldest first. Raises sqlite3.Error."""
+        return tuple(Task.from_json(json.loads(row["json"])) for row in self._db.execute("SELECT json FROM tasks"))
 
 
 def open_archive(path: Path) -> tuple[Archive, str]:

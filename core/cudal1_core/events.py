@@ -147,6 +147,49 @@ class TroubleMet(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStarted(Event):
+    folder: str
+    model: str
+    stages: tuple[str, ...]
+    tasks: int  # trained on
+    held_out: int  # tasks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPhase(Event):
+    """A part of a training: qualifying tasks, collecting code, a stage, a report."""
+
+    stage: str  # "tasks", "sft", "self", "rl", "report"
+    what: str  # in words
+    total: int  # tasks or steps; 0 where it is not known
+    done: int = 0  # of those, before this process began
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStepped(Event):
+    stage: str
+    step: int  # finished
+    total: int
+    metrics: dict[str, float]
+    left_s: float | None = None  # of this phase, by its pace so far
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSaved(Event):
+    """From here a training that is killed goes on."""
+
+    stage: str
+    step: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingReported(Event):
+    path: str
+    text: str  # the report, in Markdown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     reason: Literal["done", "budget", "stopped", "failed"]
     best: str | None

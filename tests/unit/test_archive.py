@@ -130,7 +130,7 @@ def test_text_that_is_not_valid_unicode_is_stored(archive: Archive) -> None:
 def test_choosing_exemplars_walks_indexes_alone(archive: Archive) -> None:
     from cudal1_core.archive import _EARLIER
 
-    plan = archive._db.execute(f"EXPLAIN QUERY PLAN {_EARLIER}", ("", "", "", "", 1)).fetchall()
+    plan = archive._db.execute(f"EXPLAIN QUERY PLAN {_EARLIER}", ("", "", "", "", 1, 1)).fetchall()
     steps = [row["detail"] for row in plan]
     assert [step for step in steps if step.startswith("SCAN")] == []
 
