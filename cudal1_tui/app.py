@@ -94,6 +94,7 @@ class WorkbenchApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_interval(1, self._reload_themes)
+        self.app_resume_signal.subscribe(self, lambda _app: self.refresh())  # the terminal has shown other things
         for notice in self._notices:
             self.notify(notice, severity="warning", timeout=10, markup=False)
 

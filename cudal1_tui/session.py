@@ -58,6 +58,10 @@ class Session:
         return (self.view.finished_at or self._wall()) - self.view.started_at
 
     @property
+    def wall(self) -> float:
+        return self._wall()
+
+    @property
     def reference_source(self) -> str:
         return self.view.task.source if self.view.task else self.source
 

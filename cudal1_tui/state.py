@@ -11,6 +11,7 @@ from cudal1_core.events import (
     DecisionMade,
     Event,
     MachineSampled,
+    PolicyLoading,
     RoundStarted,
     RunFinished,
     RunStarted,
@@ -53,6 +54,8 @@ def reduce(view: View, event: Event, now: float) -> View:
             return replace(view, prompts=(*view.prompts, Asked(event.round, event.exemplars, event.prompt)))
         case RunFinished():
             return replace(view, ending=event.reason, finished_at=event.at)
+        case PolicyLoading():
+            return replace(view, loading=event.what)
         case MachineSampled():
             return replace(view, machine=event)
         case TroubleMet():
@@ -65,7 +68,8 @@ def _reduce_row(view: View, event: Event, now: float) -> View:
     match event:
         case TokenArrived():
             view, row = _open(view, event.candidate, now)
-            return _put(view, replace(row, text=row.text + event.text))
+            since = event.at if row.since is None else row.since
+            return _put(view, replace(row, text=row.text + event.text, since=since))
         case CandidateWritten():
             view, row = _open(view, event.candidate.id, now)
             text = event.candidate.text or row.text
@@ -73,7 +77,7 @@ def _reduce_row(view: View, event: Event, now: float) -> View:
             return _put(view, replace(written, activity="queued") if row.activity == "writing" else written)
         case StageStarted():
             view, row = _open(view, event.candidate, now)
-            return _put(view, replace(row, activity=event.stage))
+            return _put(view, replace(row, activity=event.stage, since=event.at))
         case CheckFinished():
             view, row = _open(view, event.candidate, now)
             return _put(view, replace(row, checks=(*row.checks, event.check)))

@@ -24,6 +24,7 @@ class Row:
     id: str
     round: int
     activity: Activity = "writing"
+    since: float | None = None  # wall clock at which the activity began
     text: str = ""  # the answer so far
     candidate: Candidate | None = None  # once written
     checks: tuple[Check, ...] = ()
@@ -81,6 +82,7 @@ class View:
     reference: str = ""  # path
     policy: str = ""
     device: str = ""
+    loading: str = ""  # what the policy does before it can write
     rounds: int = 0
     round: int = 0  # 0 before the first
     group: int = 0

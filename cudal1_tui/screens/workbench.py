@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from cudal1_tui.actions import ACTIONS, DECISIONS, Action
+from cudal1_tui.actions import ACTIONS, DECISIONS, Action, key_name
 from cudal1_tui.bridge import Pump
 from cudal1_tui.decisions import Note
 from cudal1_tui.pages import PAGES, page
@@ -24,6 +24,7 @@ from cudal1_tui.widgets.code_stream import CodeMode, CodeStream
 from cudal1_tui.widgets.evidence import correctness, speed, summary
 from cudal1_tui.widgets.key_line import KeyLine
 from cudal1_tui.widgets.line import Line
+from cudal1_tui.widgets.now_line import NowLine
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
@@ -69,6 +70,7 @@ class WorkbenchScreen(Screen[None]):
         """`actions` with the keys in force; `frames` a second while text streams."""
         super().__init__()
         self._actions = actions
+        self._keys = {action.id: key_name(action.keys[0]) for action in actions}
         self._rate = frames
         self._bell = bell
         self.session = session
@@ -84,6 +86,7 @@ class WorkbenchScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
+        yield NowLine(id="now")
         yield Banner(id="banner")
         with Container(id="body"):
             yield ReferencePane(id="reference", classes="pane")
@@ -341,6 +344,7 @@ class WorkbenchScreen(Screen[None]):
     def _draw_status(self) -> None:
         view, paused = self.session.view, self.session.run.paused
         self.query_one(StatusLine).show(view, mode=self.session.mode, paused=paused, seconds=self.session.seconds)
+        self.query_one(NowLine).show(view, paused=paused, wall=self.session.wall, keys=self._keys)
         idle = set() if view.current else set(DECISIONS)
         if view.current is not None and (view.current.verdict is None or not view.current.verdict.accepted):
             idle.add("accept")

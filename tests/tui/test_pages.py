@@ -148,7 +148,7 @@ async def test_a_page_can_be_enlarged(opened: Opened, size: Size) -> None:
         await desk.press("4")
         desk.app.workbench.query_one("#page").focus()
         await desk.press("z")
-        assert desk.app.workbench.query_one("#page").outer_size == (size[0], size[1] - 2)
+        assert desk.app.workbench.query_one("#page").outer_size == (size[0], size[1] - 3)
 
 
 async def test_shift_d_compares_with_the_best_and_the_marked_candidate(opened: Opened) -> None:
