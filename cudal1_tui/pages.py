@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
 from cudal1_tui import words
 from cudal1_tui.plain import clean, fit, one_line
+from cudal1_tui.plot import plot
 
 if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
 PAGES = ("progress", "techniques", "decisions", "prompt", "answer", "output")
-_AXIS = 8  # cells left of the plot: a speedup and the line
 _LOG_TAIL = 32_768  # bytes of a log that are read at a time
 _LONGEST = 200_000  # characters of a prompt or an answer that are shown
+_PLOT_LEGEND = (
+    "● best  ◆ kept  ✓ accepted  ! accepted, never the best  ▸ being timed  ✗ rejected  · no speedup yet  "
+    "┊ interval  ─ best so far  ┄ as fast as the reference"
+)
 
 
 def page(name: str, view: View, width: int, height: int) -> Content:
@@ -38,44 +43,11 @@ def page(name: str, view: View, width: int, height: int) -> Content:
 
 
 def progress(view: View, width: int, height: int) -> Content:
-    """Speedup by candidate, in order of writing: marks for candidates, a line for the best so far."""
-    timed = [row.speedup for row in view.rows if row.speedup is not None]
-    if not timed:
-        return Content.styled("Each candidate's speedup is plotted here once one has been timed.", "$muted")
-    room = max(width - _AXIS, 8)
-    shown = view.rows[-room:]
-    step = min(max(room // len(shown), 1), 4)
-    levels = min(max(height - 5, 4), 24)
-    top = max(*timed, 1.0) * 1.05
-    one = _level(1.0, top, levels)
-    cells = [[("┄" if level == one else " ", "$muted")] * (len(shown) * step) for level in range(levels)]
-    best = _best_before(view, len(view.rows) - len(shown))
-    for number, row in enumerate(shown):
-        if row.can_be_best and row.speedup is not None:
-            best = max(best or 0.0, row.speedup)
-        if best is not None:
-            for column in range(number * step, (number + 1) * step):
-                cells[_level(best, top, levels)][column] = ("─", "$best")
-    for number, row in enumerate(shown):  # after the line, so that no mark is hidden
-        if row.speedup is not None:
-            cells[_level(row.speedup, top, levels)][number * step] = _mark(row, view)
-    labelled = {_level(max(timed), top, levels): max(timed), one: 1.0}
-    lines = []
-    for level in reversed(range(levels)):
-        label = words.speedup_text(labelled[level]) if level in labelled else ""
-        lines.append(Content.assemble((f"{label:>{_AXIS - 2}} │", "$muted"), *cells[level]))
-    failed = [("✗" if _failed(row) else "·" if row.speedup is None else " ", "$failed") for row in shown]
-    lines.append(Content.assemble((" " * (_AXIS - 1) + "└", "$muted"), *_spread(failed, step)))
-    lines.append(Content.styled(" " * _AXIS + _round_starts(shown, step), "$muted"))
-    left_out = len(view.rows) - len(shown)
-    if left_out:
-        lines.append(Content.styled(f"The {left_out} candidates before these do not fit.", "$muted"))
-    legend = (
-        "● best  ◆ kept  ✓ accepted  ! accepted, never the best  ✗ rejected  · no speedup yet  "
-        "─ best so far  ┄ as fast as the reference"
-    )
-    lines += [Content(""), Content.styled(legend, "$muted")]
-    return Content("\n").join(lines)
+    """The plot of every candidate's speedup, what its marks mean, and what each round brought."""
+    rounds = _rounds(view)
+    legend = fill(_PLOT_LEGEND, width).splitlines()
+    below = [Content.styled(line, "$muted") for line in ["", *legend, ""]] + rounds
+    return Content("\n").join([*plot(view, width, max(height - len(below), 8)), *below])
 
 
 def techniques(view: View, width: int) -> Content:
@@ -168,41 +140,28 @@ def output(view: View) -> Content:
     return Content("\n").join([*cut, Content(text)])
 
 
-def _level(speedup: float, top: float, levels: int) -> int:
-    return min(max(int(speedup / top * levels), 0), levels - 1)
+def _rounds(view: View) -> list[Content]:
+    """A line a round: how many were written and accepted, its fastest, and the best of the run until then."""
+    lines = [Content.styled(f"{'round':<7}{'written':>8}{'accepted':>10}  {'its fastest':<16}best so far", "$muted")]
+    best: Row | None = None
+    for number in sorted({row.round for row in view.rows}):
+        rows = [row for row in view.rows if row.round == number]
+        fit_for_best = [row for row in rows if row.can_be_best]
+        fastest = max(fit_for_best, key=lambda row: row.speedup or 0.0, default=None)
+        if fastest is not None and (best is None or (fastest.speedup or 0.0) > (best.speedup or 0.0)):
+            best = fastest
+        accepted = sum(row.verdict is not None and row.verdict.accepted for row in rows)
+        lines.append(
+            Content.assemble(
+                (f"{number:<7}", "$foreground bold"), f"{len(rows):>8}{accepted:>10}  ",
+                (f"{_named_speed(fastest):<16}", "$foreground"), (_named_speed(best), "$best"),
+            )
+        )  # fmt: skip
+    return lines
 
 
-def _best_before(view: View, end: int) -> float | None:
-    return max((row.speedup or 0.0 for row in view.rows[:end] if row.can_be_best), default=None)
-
-
-def _mark(row: Row, view: View) -> tuple[str, str]:
-    if row.decision == "kept":
-        return "◆", "$primary bold"
-    if row.id == view.best:
-        return "●", "$best bold"
-    accepted = row.verdict is not None and row.verdict.accepted
-    if accepted and not row.can_be_best:
-        return "!", "$warning"
-    return ("✓", f"${words.speed_ink(row.speedup, row.interval)}") if accepted else ("▸", "$primary")
-
-
-def _failed(row: Row) -> bool:
-    return row.verdict is not None and not row.verdict.accepted
-
-
-def _spread(marks: list[tuple[str, str]], step: int) -> list[tuple[str, str]]:
-    return [(mark + " " * (step - 1), ink) for mark, ink in marks]
-
-
-def _round_starts(rows: tuple[Row, ...], step: int) -> str:
-    """`r1      r2   ` under the candidates with which the rounds begin."""
-    line, last = "", 0
-    for number, row in enumerate(rows):
-        if row.round != last and len(line) <= number * step:
-            line = line.ljust(number * step) + f"r{row.round} "
-        last = row.round
-    return line
+def _named_speed(row: Row | None) -> str:
+    return f"{one_line(row.id)} {words.speedup_text(row.speedup)}" if row else words.DASH
 
 
 def _fastest(rows: list[Row]) -> tuple[float | None, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 from textual.app import SuspendNotSupported
 from textual.binding import Binding
 from textual.containers import Container
+from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
@@ -18,6 +19,7 @@ from cudal1_tui.actions import ACTIONS, DECISIONS, Action, key_name
 from cudal1_tui.bridge import Pump
 from cudal1_tui.decisions import Note
 from cudal1_tui.pages import PAGES, page
+from cudal1_tui.plot import plot
 from cudal1_tui.widgets.banner import Banner
 from cudal1_tui.widgets.candidate_list import CandidateList
 from cudal1_tui.widgets.code_stream import CodeMode, CodeStream
@@ -43,6 +45,12 @@ if TYPE_CHECKING:
 PaneView = Literal["code", "diff", "evidence", "progress", "techniques", "decisions", "prompt", "answer", "output"]
 Against = Literal["reference", "best", "marked"]
 COLUMNS = 100  # from this width on there are two columns
+WIDE = 200  # and three
+ORDER = {  # in which panes are read and tabbed through
+    "stacked": ("reference", "candidates", "code", "page", "plot", "correctness", "speed"),
+    "columns": ("reference", "code", "page", "candidates", "plot", "correctness", "speed"),
+    "wide": ("candidates", "reference", "code", "page", "plot", "correctness", "speed"),
+}
 FRAMES = 30  # a second, while text streams
 ZOOM = "-zoomed"
 
@@ -51,7 +59,7 @@ class WorkbenchScreen(Screen[None]):
     """Everything is drawn from `session.view`; nothing else is remembered but what a person looks at."""
 
     AUTO_FOCUS = "#candidates"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (COLUMNS, "-columns")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-stacked"), (COLUMNS, "-columns"), (WIDE, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (15, "-low"), (20, "-short"), (30, "-medium"), (40, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar = [
         Binding(",".join(action.keys), action.call, action.description, id=action.id, tooltip=action.tooltip)
@@ -93,6 +101,7 @@ class WorkbenchScreen(Screen[None]):
             yield CodeStream(id="code", classes="pane")
             yield TextPane("page", id="page", classes="pane")
             yield CandidateList(id="candidates", classes="pane")
+            yield TextPane("progress", id="plot", classes="pane")
             yield TextPane("correctness", id="correctness", classes="pane")
             yield TextPane("speed", id="speed", classes="pane")
         yield Line(id="summary")
@@ -106,18 +115,15 @@ class WorkbenchScreen(Screen[None]):
         self.call_after_refresh(self.pump.start)  # the first paint comes before the run starts anything
 
     def on_resize(self, event: Resize) -> None:
-        """Panes stand in the order they are read and tabbed through, which differs with the layout."""
+        """Puts the panes into the order of the layout."""
         if event.size != self.app.size:
             event.prevent_default()  # overtaken by a newer size; laying it out would bring both back for ever
             return
-        body, code, candidates = (self.query_one(name) for name in ("#body", "#code", "#candidates"))
-        stacked, standing = event.size.width < COLUMNS, body.children.index(code)
-        if stacked and standing < body.children.index(candidates):
-            body.move_child(code, after=candidates)
-            body.move_child(self.query_one("#page"), after=code)
-        elif not stacked and standing > body.children.index(candidates):
-            body.move_child(code, before=candidates)
-            body.move_child(self.query_one("#page"), after=code)
+        width = event.size.width
+        order = ORDER["stacked" if width < COLUMNS else "columns" if width < WIDE else "wide"]
+        body = self.query_one("#body")
+        if tuple(child.id for child in body.children) != order:
+            body.sort_children(key=lambda child: order.index(child.id or ""))
         self._drawn = None
         self.call_after_refresh(self.draw)
 
@@ -153,6 +159,10 @@ class WorkbenchScreen(Screen[None]):
         self._draw_titles(row)
         checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         checks.show(correctness(row, view, checks.room))
+        small = self.query_one("#plot", TextPane)
+        if small.display:
+            height = small.scrollable_content_region.height
+            small.show(Content("\n").join(plot(view, small.room, height)))
         timing.show(speed(row, view, timing.room))
         self.query_one("#summary", Line).put(summary(row, view))
 

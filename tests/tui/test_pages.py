@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudal1_core.events import DecisionMade, RoundStarted
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cudal1_tui.actions import ACTIONS
 from cudal1_tui.cli import main
 from cudal1_tui.pages import PAGES, page
+from cudal1_tui.plot import plot, scale_for
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
 from cudal1_tui.widgets.code_stream import CodeStream
@@ -62,6 +65,37 @@ def test_one_that_may_not_be_best_is_marked_so_in_the_plot() -> None:
     view = after([*recorded.middle("/home/me/softmax.py"), *recorded.rest()])
     plot = [line for line in page("progress", view, 80, 30).plain.splitlines() if "│" in line]
     assert sum(line.count("!") for line in plot) == 1
+
+
+@given(st.lists(st.floats(1e-4, 1e5), min_size=1, max_size=20))
+def test_the_scale_holds_every_speedup_and_1x(speedups: list[float]) -> None:
+    scale = scale_for(speedups)
+    assert all(0 <= scale.height(speedup) <= 1 for speedup in [*speedups, 1.0])
+    assert scale.height(min(speedups)) <= scale.height(1.0) or min(speedups) > 1.0
+    assert all(scale.low <= tick <= scale.high for tick in scale.ticks())
+
+
+def test_twice_as_fast_lies_as_far_from_1x_as_half_as_fast() -> None:
+    scale = scale_for([0.25, 4.0])
+    up, down = scale.height(2.0) - scale.height(1.0), scale.height(1.0) - scale.height(0.5)
+    assert up == pytest.approx(down)
+
+
+def test_the_line_of_the_best_rises_where_a_better_one_is_accepted(middle: View) -> None:
+    lines = [line.plain for line in plot(middle, 80, 20)]
+    assert len(lines) <= 20
+    foot = next(n for n, line in enumerate(lines) if "╯" in line)
+    head = next(n for n, line in enumerate(lines) if "╭" in line)
+    assert head < foot
+    assert lines[head].index("╭") == lines[foot].index("╯") == lines[head].index("●") - 1
+
+
+def test_progress_tells_what_each_round_brought() -> None:
+    view = after([*recorded.middle("/home/me/softmax.py"), *recorded.rest()])
+    lines = page("progress", view, 80, 40).plain.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("round"))
+    rounds = [line.split() for line in lines[at + 1 :]]
+    assert rounds == [["1", "5", "3", "c03", "2.31x", "c03", "2.31x"], ["2", "5", "3", "c08", "2.05x", "c03", "2.31x"]]
 
 
 @pytest.mark.parametrize("width", [30, 80, 200])
