@@ -96,12 +96,15 @@ def run_parser() -> Parser:
 def verify_parser() -> Parser:
     parser = Parser(
         prog="cudal1-tui verify",
-        description="Judges one candidate against its reference.",
-        epilog="exit status: 0 accepted, 1 rejected, 2 cannot be judged, 3 the referee itself failed",
+        usage="cudal1-tui verify REFERENCE.py CANDIDATE.py [options]\n"
+        "       cudal1-tui verify --receipt FILE [--json] [--explain]",
+        description="Judges one candidate against its reference, or the pair of a receipt again.",
+        epilog="exit status: 0 accepted (a receipt: it agrees), 1 rejected (it does not), 2 cannot be judged, "
+        "3 the referee itself failed",
         allow_abbrev=False,
     )
-    parser.add_argument("reference", metavar="REFERENCE.py", type=Path, help="file with class Model")
-    parser.add_argument("candidate", metavar="CANDIDATE.py", type=Path, help="file with class ModelNew")
+    parser.add_argument("reference", metavar="REFERENCE.py", nargs="?", type=Path, help="file with class Model")
+    parser.add_argument("candidate", metavar="CANDIDATE.py", nargs="?", type=Path, help="file with class ModelNew")
     _add_device_and_model(parser)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
     parser.add_argument("--explain", action="store_true", help="print every check with its evidence")
@@ -121,7 +124,9 @@ def verify_parser() -> Parser:
         default="default",
         help="paper: time for 20 minutes, as CUDA-L1's final test does",
     )
-    parser.add_argument("--receipt", type=Path, metavar="FILE", help="keep verdict, hashes and options in FILE")
+    parser.add_argument(
+        "--receipt", type=Path, metavar="FILE", help="keep all that was measured in FILE; alone: judge again"
+    )
     return parser
 
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import signal
 import sys
-import time
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cudal1_core.errors import Cudal1Error, UnjudgeableError, UsageError
 from cudal1_core.referee.options import JudgeOptions
@@ -21,6 +18,9 @@ from cudal1_tui import arguments
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Coroutine
+
+    from cudal1_core.referee.verify import Judgement
 
 PAPER_BUDGET_S = 1200.0  # CUDA-L1's final test times a candidate for 20 minutes
 
@@ -33,9 +33,15 @@ def main(words: list[str]) -> int:
     as_json = "--json" in words
     try:
         options = arguments.verify_parser().parse_args(words[1:])
-        verdict, status = _judge(options)
+        if options.reference is None:
+            from cudal1_tui.verify_again import main as again
+
+            return again(options)
+        if options.candidate is None:
+            raise UsageError("cudal1-tui verify: CANDIDATE.py is missing", "A candidate defines `class ModelNew`.")
+        judgement, status = _judge(options)
         if options.receipt is not None:
-            _write_receipt(options, verdict)
+            _write_receipt(options, judgement)
     except Cudal1Error as error:
         print(error, file=sys.stderr)
         category = error.category if isinstance(error, UnjudgeableError) else None
@@ -43,11 +49,11 @@ def main(words: list[str]) -> int:
             print_json(Verdict("unjudgeable", category, f"{error.title} {error.meaning}".strip()))
         return error.exit_status
     if as_json:
-        print_json(verdict)
+        print_json(judgement.verdict)
     if not as_json or options.explain:
         from cudal1_tui.verdict_text import print_verdict
 
-        print_verdict(verdict, explain=options.explain, to_errors=as_json)
+        print_verdict(judgement.verdict, explain=options.explain, to_errors=as_json)
     return status
 
 
@@ -70,14 +76,21 @@ def print_json(verdict: Verdict) -> None:
     print(json.dumps(verdict.to_json(), allow_nan=False))
 
 
-def _judge(options: argparse.Namespace) -> tuple[Verdict, int]:
+def interruptible(judging: Coroutine[None, None, Judgement]) -> tuple[Judgement, int]:
+    """Runs it to its end, or to Ctrl+C or SIGTERM, which give no verdict and status 130 or 143."""
+    return asyncio.run(_interruptible(judging))
+
+
+def _judge(options: argparse.Namespace) -> tuple[Judgement, int]:
+    from cudal1_core.referee.verify import verify
+
     read_reference(options.reference)
     _check_paths(options)
-    return asyncio.run(_verify(options))
+    return interruptible(verify(options.reference, options.candidate, judge_options(options)))
 
 
-async def _verify(options: argparse.Namespace) -> tuple[Verdict, int]:
-    from cudal1_core.referee.verify import verify
+async def _interruptible(judging: Coroutine[None, None, Judgement]) -> tuple[Judgement, int]:
+    from cudal1_core.referee.verify import Judgement
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -90,10 +103,10 @@ async def _verify(options: argparse.Namespace) -> tuple[Verdict, int]:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt, number)
     try:
-        verdict = await verify(options.reference, options.candidate, judge_options(options), lambda event: None)
+        judgement = await judging
     except asyncio.CancelledError:
-        return Verdict("unjudgeable", None, "interrupted"), 128 + received[0]
-    return verdict, verdict.exit_status
+        return Judgement(Verdict("unjudgeable", None, "interrupted")), 128 + received[0]
+    return judgement, judgement.verdict.exit_status
 
 
 def _check_paths(options: argparse.Namespace) -> None:
@@ -109,22 +122,12 @@ def _check_paths(options: argparse.Namespace) -> None:
         raise UsageError(f"--receipt {options.receipt} lies in a folder that does not exist")
 
 
-def _write_receipt(options: argparse.Namespace, verdict: Verdict) -> None:
-    """What was judged, how, and what came of it: enough to judge it again elsewhere."""
-    judging: dict[str, Any] = asdict(judge_options(options))
-    judging["expose"] = [str(path) for path in judging["expose"]]
-    files = {name: getattr(options, name) for name in ("reference", "candidate")}
-    receipt = {
-        "verdict": verdict.to_json(),
-        "files": {name: {"path": str(path.resolve()), "sha256": _hash(path)} for name, path in files.items()},
-        "options": judging,
-        "at": time.time(),
-    }
+def _write_receipt(options: argparse.Namespace, judgement: Judgement) -> None:
+    from cudal1_core.referee.receipt import Receipt
+
     try:
-        options.receipt.write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
+        files = (options.reference, options.candidate)
+        made = Receipt.of(files, judge_options(options), judgement.verdict, judgement.helpers, judgement.measured)
+        made.write(options.receipt)
     except OSError as error:
         raise UsageError(f"--receipt {options.receipt} cannot be written: {error.strerror}") from error
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

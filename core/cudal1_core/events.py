@@ -103,6 +103,17 @@ class TimingSampled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairsMeasured(Event):
+    """All that was timed of a candidate, as it was measured, and under which conditions."""
+
+    candidate: str
+    samples: dict[str, list[tuple[float, float]]]  # way of release -> (reference, candidate) seconds a call, in order
+    seeds: dict[str, str]  # hexadecimal
+    before: dict[str, Any]  # what referee.conditions read before the first pair
+    after: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictReached(Event):
     candidate: str
     verdict: Verdict

@@ -39,6 +39,23 @@ def test_right_is_accepted_with_its_evidence_and_a_receipt(workshop: Workshop) -
     assert len(receipt["files"]["candidate"]["sha256"]) == 64
 
 
+def test_a_receipt_judges_its_pair_again_and_says_whether_it_agrees(workshop: Workshop) -> None:
+    assert workshop.run("verify", "model.py", "wrong.py", "--device", "cpu", "--receipt", "r.json").returncode == 1
+    again = workshop.run("verify", "--receipt", "r.json", "--json")
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["agrees"]
+    assert (told["then"]["category"], told["now"]["category"]) == ("wrong_result", "wrong_result")
+    receipt = json.loads((workshop.folder / "r.json").read_text())
+    receipt["verdict"]["category"] = "crashed"
+    (workshop.folder / "r.json").write_text(json.dumps(receipt))
+    workshop.write("wrong.py", "broken on purpose")  # the receipt's own copy is judged
+    ended = workshop.run("verify", "--receipt", "r.json")
+    assert ended.returncode == 1, ended.stderr
+    assert "wrong.py has changed since" in ended.stderr
+    assert "does not agree: the verdict was rejected (crashed), it is rejected (wrong_result)" in ended.stdout
+
+
 def test_wrong_is_rejected_in_words(workshop: Workshop) -> None:
     ended = workshop.run("verify", "model.py", "wrong.py", "--device", "cpu")
     assert ended.returncode == 1, ended.stderr

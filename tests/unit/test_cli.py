@@ -49,6 +49,10 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["verify", "model.py", "there.py", "--timeout", "inf"], "not a number of seconds above 0"),
         (["verify", "model.py", "there.py", "--expose", "gone"], "--expose gone"),
         (["verify", "model.py", "there.py", "--receipt", "gone/r.json"], "does not exist"),
+        (["verify"], "--receipt FILE"),
+        (["verify", "--receipt", "gone.json"], "gone.json: no such file"),
+        (["verify", "--receipt", "there.py"], "is no receipt"),
+        (["verify", "--receipt", "there.py", "--mode", "eval"], "--mode has no meaning here"),
     ],
 )
 def test_wrong_usage_is_told_on_standard_error_with_status_2(

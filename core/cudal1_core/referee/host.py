@@ -23,7 +23,7 @@ from typing import Any, Literal
 import psutil
 
 from cudal1_core.errors import RefereeError, UnjudgeableError
-from cudal1_core.events import BaselineTimed, CheckFinished, Event, StageStarted, TimingSampled
+from cudal1_core.events import BaselineTimed, CheckFinished, Event, PairsMeasured, StageStarted, TimingSampled
 from cudal1_core.referee import sandbox
 from cudal1_core.referee.channel import ChannelClosedError, pair
 from cudal1_core.referee.options import JudgeOptions
@@ -374,6 +374,8 @@ def _events(candidate: str, fact: dict[str, Any]) -> list[Event]:
                 blocks=pairs,
             )
         ]
+    if "measured" in fact:
+        return [PairsMeasured(candidate=candidate, **fact["measured"])]
     return []
 
 

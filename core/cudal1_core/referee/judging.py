@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cudal1_core.errors import UnjudgeableError
+from cudal1_core.referee import conditions
 from cudal1_core.referee.checks import SLOTS, Checker, Comparison
-from cudal1_core.referee.pairs import PairTimer
+from cudal1_core.referee.pairs import PairTimer, Speed
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import DeviceBusyError
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate
-from cudal1_core.referee.turn import gpu_turn
+from cudal1_core.referee.turn import gpu_turn, gpu_uuid
 from cudal1_core.verdict import Check, round_towards_one
 
 ENDING_SECONDS = 5.0  # for a killed candidate's work to leave the device
@@ -98,7 +99,7 @@ class Judging:
         self._correctness(checker)
         self.tell(stage="timing")
         self.doing = "timed outputs"
-        speed = PairTimer(self.q, checker, self.rules.timing_budget_s, self._on_sample).measure()
+        speed = self._timed(checker)
         self.labels |= set(speed.labels)
         self._note("timed outputs", True, comparison.detail())
         self._note("timing", True, speed.detail)
@@ -117,6 +118,17 @@ class Judging:
             "candidate_ms": found.candidate_ms,
             "win": win,
         }
+
+    def _timed(self, checker: Checker) -> Speed:
+        """Times the pair and tells every sample, with what the machine did meanwhile."""
+        gpu = gpu_uuid(self.q.device)
+        before = conditions.read(gpu)
+        timer = PairTimer(self.q, checker, self.rules.timing_budget_s, self._on_sample)
+        speed = timer.measure()
+        seeds = {"build": f"{self.q.build_seed:016x}", "inputs": f"{self.q.inputs.seed:016x}"}
+        after = conditions.read(gpu)
+        self.tell(measured={"samples": asdict(timer.samples), "seeds": seeds, "before": before, "after": after})
+        return speed
 
     def _build(self) -> bool:
         """Whether the candidate's state has the reference's names, types and shapes."""

@@ -18,8 +18,16 @@ def gpu_turn(device: str) -> Iterator[None]:
     if device == "cpu":
         yield
         return
-    identity = str(getattr(torch.cuda.get_device_properties(device), "uuid", device)).replace("/", "_")
+    identity = (gpu_uuid(device) or device).replace("/", "_")
     path = Path(tempfile.gettempdir(), f"cudal1_turn_{os.getuid()}_{identity}.lock")
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def gpu_uuid(device: str) -> str | None:
+    """As NVML writes it; None for the processor, and where torch does not know it."""
+    if device == "cpu":
+        return None
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return f"GPU-{uuid}" if uuid is not None else None

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cudal1_core.errors import UnjudgeableError
-from cudal1_core.events import Event
+from cudal1_core.events import Event, PairsMeasured
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and what it rests on."""
+
+    verdict: Verdict
+    helpers: Mapping[str, bytes] = field(default_factory=dict)  # modules of the user that the reference imported
+    measured: PairsMeasured | None = None  # None where nothing was timed
 
 
 async def verify(
@@ -17,18 +27,26 @@ async def verify(
     candidate: Path,
     options: JudgeOptions,
     emit: Callable[[Event], None] = lambda event: None,
-) -> Verdict:
+) -> Judgement:
     """Judges the file `candidate` against the file `reference`. Raises RefereeError; all else is a verdict."""
+    measured: list[PairsMeasured] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, PairsMeasured):
+            measured.append(event)
+        emit(event)
+
     try:
         source = candidate.read_bytes()
     except OSError as error:
-        return unjudgeable("bad_reference", f"{candidate}: the candidate cannot be read: {error.strerror}")
+        return Judgement(unjudgeable("bad_reference", f"{candidate}: the candidate cannot be read: {error.strerror}"))
     async with Referee(options) as referee:
         try:
             await referee.open(reference)
-            return await referee.judge(candidate.stem, source, emit)
+            verdict = await referee.judge(candidate.stem, source, on_event)
         except UnjudgeableError as error:
-            return unjudgeable(error.category, str(error))
+            verdict = unjudgeable(error.category, str(error))
+        return Judgement(verdict, referee.helpers, measured[-1] if measured else None)
 
 
 def unjudgeable(category: str, reason: str) -> Verdict:
