@@ -26,7 +26,7 @@ ACTIONS = (
     Action("undo", ("u",), "undo", "undo", "Take back the last decision, and the file it wrote.", "wide"),
     Action("pause", ("space",), "pause", "pause", "Pause or resume the run.", "always"),
     Action("diff", ("d",), "diff", "diff", "Compare with the reference, or go back to the code.", "always"),
-    Action("against", ("D",), "against", "against", "Compare with the reference, the best, or the marked one in turn."),
+    Action("against", ("D",), "against", "against", "Compare with the reference, the best, or the marked one."),
     Action("mark", ("m",), "mark", "mark", "Mark the candidate, to compare others with it."),
     Action("more", ("n",), "more", "one more", "Run one more round once the run is done."),
     Action("down", ("j", "down"), "move('down')", "next", "Select the next candidate."),

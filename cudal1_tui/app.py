@@ -15,6 +15,7 @@ from cudal1_tui import inks
 from cudal1_tui.actions import rebound
 from cudal1_tui.screens.workbench import FRAMES, WorkbenchScreen
 from cudal1_tui.session import Session
+from cudal1_tui.title import TerminalTitle, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cudal1_tui.bridge import RunHandle
+    from cudal1_tui.view import View
 
 DEFAULT_THEME = Settings().theme
 SSH_FRAMES = 10  # a second: fewer bytes over a network
@@ -59,7 +61,10 @@ class WorkbenchApp(App[None]):
         self.settings = settings or Settings()
         self.actions, clashes = rebound(self.settings.keys)
         frames = self.settings.frames or (SSH_FRAMES if "SSH_CONNECTION" in os.environ else FRAMES)
-        self.workbench = WorkbenchScreen(self.session, actions=self.actions, frames=frames, bell=self.settings.bell)
+        self.terminal_title = TerminalTitle(self._write)
+        self.workbench = WorkbenchScreen(
+            self.session, actions=self.actions, frames=frames, bell=self.settings.bell, told=self._retitle
+        )
         self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
         self.failure: Exception | None = None  # why the run never began
         self._notices = [*notices, *clashes, *self._register_themes()]
@@ -94,9 +99,12 @@ class WorkbenchApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_interval(1, self._reload_themes)
-        self.app_resume_signal.subscribe(self, lambda _app: self.refresh())  # the terminal has shown other things
+        self.app_resume_signal.subscribe(self, self._resumed)
         for notice in self._notices:
             self.notify(notice, severity="warning", timeout=10, markup=False)
+
+    def on_unmount(self) -> None:
+        self.terminal_title.end()
 
     def on_workbench_screen_never_began(self, message: WorkbenchScreen.NeverBegan) -> None:
         """Nothing can be done about it here; `main` raises it for the command line to tell."""
@@ -114,6 +122,18 @@ class WorkbenchApp(App[None]):
                 self.exit()
 
         self.push_screen(ask_to_quit(), answered)
+
+    def _resumed(self, _app: object) -> None:
+        """Paints everything: the terminal has shown other things in the meantime."""
+        self.terminal_title.show_again()
+        self.refresh()
+
+    def _retitle(self, view: View) -> None:
+        self.terminal_title.show(title(view))
+
+    def _write(self, text: str) -> None:
+        if self._driver is not None:
+            self._driver.write(text)
 
     def _reload_themes(self) -> None:
         """Takes in a theme of the person's own as soon as its file is saved."""

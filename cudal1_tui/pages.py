@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from textwrap import fill
@@ -12,11 +13,14 @@ from textual.content import Content
 from cudal1_tui import words
 from cudal1_tui.plain import clean, fit, one_line
 from cudal1_tui.plot import plot
+from cudal1_tui.widgets.evidence import correctness, speed
 
 if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
-PAGES = ("progress", "techniques", "decisions", "prompt", "answer", "output")
+PAGES = ("evidence", "progress", "techniques", "decisions", "prompt", "answer", "output")
+OF_THE_RUN = ("progress", "techniques", "decisions")  # the others are about the selected candidate
+_SCALE = 60  # cells of a scale and a row of blocks
 _LOG_TAIL = 32_768  # bytes of a log that are read at a time
 _LONGEST = 200_000  # characters of a prompt or an answer that are shown
 _PLOT_LEGEND = (
@@ -28,6 +32,8 @@ _PLOT_LEGEND = (
 def page(name: str, view: View, width: int, height: int) -> Content:
     """One of PAGES, for a pane of `width` x `height` cells."""
     match name:
+        case "evidence":
+            return evidence(view, width)
         case "progress":
             return progress(view, width, height)
         case "techniques":
@@ -40,6 +46,32 @@ def page(name: str, view: View, width: int, height: int) -> Content:
             return output(view)
         case _:
             return answer(view.current)
+
+
+def evidence(view: View, width: int) -> Content:
+    """Everything that a verdict rests on: checks, timing, and where and how it was judged."""
+    row = view.current
+    heading = "$foreground bold"
+    parts = [correctness(row, view, width), Content(""), Content.styled("speed", heading)]
+    parts.append(speed(row, view, min(width, _SCALE)))
+    verdict = row.verdict if row else None
+    if row is None or verdict is None:
+        return Content("\n").join(parts)
+    facts = {
+        "device": str(verdict.device.get("name", "")),
+        "flags": ", ".join(f"{name} {value}" for name, value in dict(verdict.device.get("flags", {})).items()),
+        "sandbox": ", ".join(verdict.isolation),
+        "versions": ", ".join(f"{name} {version}" for name, version in verdict.versions.items()),
+        "seed": verdict.seed,
+    }
+    if view.folder:
+        source = Path(view.folder) / f"{row.id}.py"
+        facts["again"] = f"cudal1-tui verify {shlex.quote(view.reference)} {shlex.quote(str(source))}"
+    parts += [Content(""), Content.styled("how it was judged", heading)]
+    for name, told in facts.items():
+        if told:
+            parts.append(Content.assemble((f"{name:<10}", "$muted"), one_line(told)))
+    return Content("\n").join(parts)
 
 
 def progress(view: View, width: int, height: int) -> Content:

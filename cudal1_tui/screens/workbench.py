@@ -30,11 +30,15 @@ from cudal1_tui.widgets.now_line import NowLine
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
-from cudal1_tui.widgets.titles import candidate_title, page_title, titles
+from cudal1_tui.widgets.titles import Titles, titles
+from cudal1_tui.words import speedup_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cudal1_core.events import MachineSampled
     from textual.app import ComposeResult
+    from textual.dom import DOMNode
     from textual.events import Resize
     from textual.timer import Timer
 
@@ -73,21 +77,28 @@ class WorkbenchScreen(Screen[None]):
         error: Exception
 
     def __init__(
-        self, session: Session, *, actions: tuple[Action, ...] = ACTIONS, frames: int = FRAMES, bell: bool = True
+        self,
+        session: Session,
+        *,
+        actions: tuple[Action, ...] = ACTIONS,
+        frames: int = FRAMES,
+        bell: bool = True,
+        told: Callable[[View], None] = lambda _view: None,
     ) -> None:
-        """`actions` with the keys in force; `frames` a second while text streams."""
+        """`actions` with the keys in force; `frames` a second while text streams; `told` gets each view drawn."""
         super().__init__()
         self._actions = actions
         self._keys = {action.id: key_name(action.keys[0]) for action in actions}
         self._rate = frames
         self._bell = bell
+        self._told = told
         self.session = session
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
         self.against: Against = "reference"
         self.marked: str | None = None
         self._drawn: View | None = None
-        self._titled: tuple[object, ...] = ()  # what the titles were made from
+        self._titled: Titles | None = None
         self._frames: Timer | None = None
         self._drain_due = False
         self._watch: Watch | None = None
@@ -132,10 +143,10 @@ class WorkbenchScreen(Screen[None]):
         self._drain_due = False
         events = self.pump.take()
         if events:
+            before = self.session.view
             note = self.session.receive(events)
             self._say(note)
-            if note is not None and self._bell:
-                self.app.bell()  # the run has ended and waits for the person
+            self._call_the_person(before)
         elif self._frames is not None:
             self._frames.pause()  # no frames while nothing changes
 
@@ -230,11 +241,10 @@ class WorkbenchScreen(Screen[None]):
         self._redraw_soon()
 
     def action_enlarge(self) -> None:
-        if not self._shrink() and self.focused is not None:
-            pane = next((node for node in self.focused.ancestors_with_self if node.has_class("pane")), None)
-            if pane is not None:
-                self.add_class(ZOOM)
-                pane.add_class(ZOOM)
+        pane = self._focused_pane
+        if not self._shrink() and pane is not None:
+            self.add_class(ZOOM)
+            pane.add_class(ZOOM)
         self._redraw_soon()
 
     def action_back(self) -> None:
@@ -265,7 +275,6 @@ class WorkbenchScreen(Screen[None]):
                 note = edit_copy(row.id, row.source, folder, self.session.view.reference)
         except SuspendNotSupported:
             note = Note("This terminal cannot be handed to an editor.", "warning")
-        self.app.refresh(layout=True)
         self._say(note)
 
     def action_export(self) -> None:
@@ -283,7 +292,9 @@ class WorkbenchScreen(Screen[None]):
     def action_help(self) -> None:
         from cudal1_tui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self._actions))
+        pane = self._focused_pane
+        about = self.pane_view if pane is None or pane.id in ("code", "page") else str(pane.id)
+        self.app.push_screen(HelpScreen(self._actions, about))
 
     def on_candidate_list_picked(self, message: CandidateList.Picked) -> None:
         self.session.select(message.candidate)
@@ -315,6 +326,11 @@ class WorkbenchScreen(Screen[None]):
             self.notify(note.text, severity=note.severity, markup=False)
         self.draw()
 
+    @property
+    def _focused_pane(self) -> DOMNode | None:
+        nodes = self.focused.ancestors_with_self if self.focused is not None else ()
+        return next((node for node in nodes if node.has_class("pane")), None)
+
     def _shrink(self) -> bool:
         """False where no pane is enlarged."""
         enlarged = self.has_class(ZOOM)
@@ -339,20 +355,26 @@ class WorkbenchScreen(Screen[None]):
             pane.show(page(self.pane_view, self.session.view, pane.room, pane.scrollable_content_region.height))
 
     def _draw_titles(self, row: Row | None) -> None:
-        stacked, width = self.has_class("-stacked"), self.size.width
-        made_from = (stacked, width, self.pane_view, candidate_title(row))
-        if made_from == self._titled:  # setting a title draws its whole pane again
+        stacked, code = self.has_class("-stacked"), self.query_one(CodeStream)
+        page = self.query_one("#page")
+        width = (page if self.pane_view in PAGES else code).outer_size.width
+        drawn = titles(row, self.pane_view, self._compared, stacked=stacked, width=width)
+        if drawn == self._titled:  # setting a title draws its whole pane again
             return
-        self._titled = made_from
-        drawn = titles(row, self.pane_view, stacked=stacked, width=width)
-        code = self.query_one(CodeStream)
-        code.border_title, code.border_subtitle = drawn.code, drawn.code_foot
-        self.query_one("#page").border_title = page_title(self.pane_view)
-        self.query_one("#correctness").border_title = drawn.correctness
-        self.query_one("#speed").border_title = drawn.speed
+        self._titled = drawn
+        for pane in (code, page):
+            pane.border_title, pane.border_subtitle = drawn.head, drawn.foot
+
+    @property
+    def _compared(self) -> str:
+        """What a difference starts from, with its speedup: `best c03 2.31x`."""
+        view = self.session.view
+        row = view.row({"best": view.best, "marked": self.marked}.get(self.against))
+        return f"{self._before()[1]} {speedup_text(row.speedup)}" if row else "reference"
 
     def _draw_status(self) -> None:
         view, paused = self.session.view, self.session.run.paused
+        self._told(view)
         self.query_one(StatusLine).show(view, mode=self.session.mode, paused=paused, seconds=self.session.seconds)
         self.query_one(NowLine).show(view, paused=paused, wall=self.session.wall, keys=self._keys)
         idle = set() if view.current else set(DECISIONS)
@@ -373,6 +395,13 @@ class WorkbenchScreen(Screen[None]):
         self._watch_machine()
         if self.session.view.running:
             self._draw_status()
+
+    def _call_the_person(self, before: View) -> None:
+        """The bell where a run has ended or met trouble since `before`."""
+        view = self.session.view
+        ended = before.ending is None and view.ending is not None
+        if self._bell and (ended or (view.trouble is not None and view.trouble is not before.trouble)):
+            self.app.bell()
 
     def _watch_machine(self) -> None:
         """Watched while a run goes on; nothing wakes up when it is over."""

@@ -1,4 +1,4 @@
-"""Titles of the panes about the selected candidate; where panes are stacked they hold the views too."""
+"""Titles of the panes about the selected candidate, and the list of views with their keys in a border."""
 
 from __future__ import annotations
 
@@ -8,49 +8,62 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.content import Content
 
-from cudal1_tui.pages import PAGES
+from cudal1_tui.pages import OF_THE_RUN, PAGES
 from cudal1_tui.plain import fit, one_line
 
 if TYPE_CHECKING:
     from cudal1_tui.view import Row
 
-VIEWS = (("1 code", "code"), ("2 diff", "diff"), ("3 evidence", "evidence"))
+VIEWS = ("code", "diff", *PAGES)  # in the order of their number keys
+_LEAST = 3  # views that are always listed
+_NAME = 22  # cells that a candidate's name keeps beside the views
 
 
 @dataclass(frozen=True, slots=True)
 class Titles:
-    """What stands in the borders."""
+    """What stands in the upper and the lower border; a pane without a lower border has all of it above."""
 
-    code: Content
-    code_foot: Content  # only drawn where the pane has a lower border
-    correctness: Content
-    speed: Content
+    head: Content
+    foot: Content
 
 
-def titles(row: Row | None, pane_view: str, *, stacked: bool, width: int) -> Titles:
-    """`width` is that of the screen in cells."""
-    views = _views(pane_view)
-    name = candidate_title(row)
+def titles(row: Row | None, pane_view: str, against: str, *, stacked: bool, width: int) -> Titles:
+    """`width` is that of the pane in cells; `against` names what a difference starts from."""
+    name = subject(row, pane_view, against)
+    room = max(width - 6, 10)
     if not stacked:
-        return Titles(Content(name), views, Content("correctness"), Content("speed"))
-    room = max(width - views.cell_length - 6, 4)
-    short = fit(name, min(cell_len(name), room))
-    rule = f" {'─' * (room - cell_len(short))} "
-    checks = f"{one_line(row.id)} · correctness" if row else "correctness"
-    return Titles(
-        Content.assemble(short, (rule, "$muted"), views),
-        views,
-        Content(checks),
-        Content.assemble("speed ", ("── ", "$muted"), views),
-    )
+        return Titles(Content(fit(name, min(cell_len(name), room))), views(pane_view, room))
+    listed = views(pane_view, room - min(cell_len(name), _NAME) - 3)
+    left = max(room - listed.cell_length - 2, 4)
+    short = fit(name, min(cell_len(name), left))
+    rule = f" {'─' * (left - cell_len(short))} "
+    return Titles(Content.assemble(short, (rule, "$muted"), listed), Content(""))
 
 
-def page_title(pane_view: str) -> Content:
-    """The pages by number, with the one that is shown standing out."""
-    parts = [
-        (f"{number} {name}", "$primary bold" if name == pane_view else "$muted") for number, name in enumerate(PAGES, 4)
-    ]
-    return Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
+def subject(row: Row | None, pane_view: str, against: str) -> str:
+    """What the pane is about."""
+    if pane_view in OF_THE_RUN:
+        return f"{pane_view} of the run"
+    name = candidate_title(row)
+    if pane_view == "diff":
+        return f"{one_line(row.id) if row else name} against the {one_line(against)}"
+    return name
+
+
+def views(pane_view: str, room: int) -> Content:
+    """As many views as fit into `room` cells with their keys, the one that is shown standing out."""
+    for count in range(len(VIEWS), _LEAST - 1, -1):
+        listed = list(range(count))
+        at = VIEWS.index(pane_view)
+        if at >= count:
+            listed.append(at)
+        parts = [(f"{n + 1} {VIEWS[n]}", "$primary bold" if n == at else "$muted") for n in listed]
+        if len(listed) < len(VIEWS):
+            parts.append((f"{count + 1}–{len(VIEWS)} more" if at < count else "…", "$muted"))
+        line = Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)
+        if line.cell_length <= room:
+            break
+    return line
 
 
 def candidate_title(row: Row | None) -> str:
@@ -59,8 +72,3 @@ def candidate_title(row: Row | None) -> str:
         return "candidate"
     title = one_line(row.candidate.title) if row.candidate else ""
     return f"{one_line(row.id)} · {title}" if title else one_line(row.id)
-
-
-def _views(pane_view: str) -> Content:
-    parts = [(name, "$primary bold" if key == pane_view else "$muted") for name, key in VIEWS]
-    return Content.styled(" · ", "$muted").join(Content.styled(*part) for part in parts)

@@ -154,7 +154,7 @@ async def test_foreign_text_is_drawn_as_text(opened: Opened, size: Size, name: s
         desk.session.view = replace(
             desk.view, rows=tuple(replace(row, text=recorded.HOSTILE + "y" * 100_000) for row in desk.view.rows)
         )
-        await desk.press(str(PAGES.index(name) + 4))
+        await desk.press(str(PAGES.index(name) + 3))
         assert "\x1b" not in desk.seen
         assert "\x08" not in desk.seen
         if name in ("prompt", "answer"):
@@ -166,7 +166,7 @@ async def test_foreign_text_is_drawn_as_text(opened: Opened, size: Size, name: s
 async def test_a_key_shows_the_page_and_1_goes_back(opened: Opened, size: Size, name: str) -> None:
     async with opened(size) as desk:
         await desk.tell(recorded.middle(str(desk.reference)))
-        await desk.press(str(PAGES.index(name) + 4))
+        await desk.press(str(PAGES.index(name) + 3))
         pane = desk.app.workbench.query_one("#page", TextPane)
         assert pane.display
         assert not desk.app.workbench.query_one(CodeStream).display
