@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from cudal1_core.baselines import EAGER, versus
 from textual.content import Content
 
 from cudal1_tui import words
@@ -67,7 +68,8 @@ def speed(row: Row | None, view: View, width: int) -> Content:
                 (words.sparkline(row.ratios, max(width - 14, 8)), ink), (f"  {row.blocks} blocks", "$muted")
             )
         )
-    lines += [_baseline(name, ms, row.candidate_ms) for name, ms in _others(row, view).items()]
+    timed = {**view.baselines, **(row.verdict.baselines if row.verdict else {})}
+    lines += [_baseline(name, timed, row.speedup) for name in timed if name != EAGER]
     verdict = row.verdict
     if verdict is not None and verdict.win:
         win = one_line(verdict.win).replace("_", " ")
@@ -89,6 +91,7 @@ def summary(row: Row | None, view: View) -> Content:
         parts += [("  ", ""), (words.speedup_text(row.speedup), f"{ink} bold")]
         parts += [(f" {words.interval_text(row.interval)}", "")]
         parts += [(f"  {words.ms_text(row.reference_ms)} → {words.ms_text(row.candidate_ms)}", "$muted")]
+        parts += _best_other(row, view)
     elif reason:
         parts += [(f"  {word}: ", "$failed"), (one_line(reason), "$muted")]
     if row.verdict and row.verdict.labels:
@@ -119,11 +122,21 @@ def _others(row: Row, view: View) -> dict[str, float]:
     return {name: ms for name, ms in timed.items() if name != "eager"}
 
 
+def _best_other(row: Row, view: View) -> list[tuple[str, str]]:
+    """The speedup against the fastest baseline but eager, for one line."""
+    others = _others(row, view)
+    if not others or not row.candidate_ms:
+        return []
+    name, ms = min(others.items(), key=lambda other: other[1])
+    against = ms / row.candidate_ms
+    return [(f"  {words.speedup_text(against)}", f"${words.speed_ink(against)}"), (f" vs {one_line(name)}", "$muted")]
+
+
 def _baseline(name: str, ms: float, candidate_ms: float | None) -> Content:
     against = ms / candidate_ms if candidate_ms else None
     ink = f"${words.speed_ink(against)}"
     return Content.assemble(
         (f"vs {one_line(name)} ", "$muted"),
         (words.speedup_text(against), ink),
-        (f"  {words.ms_text(ms)}", "$muted"),
+        (f"  {words.ms_text(timed[name])}", "$muted"),
     )

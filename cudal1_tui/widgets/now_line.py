@@ -72,11 +72,8 @@ def following(view: View, keys: Mapping[str, str]) -> list[str]:
     queued = [one_line(row.id) for row in view.rows if row.verdict is None and row.activity == "queued"]
     after = [f"next {queued[0]}" + (f" and {len(queued) - 1} more" if len(queued) > 1 else "")] if queued else []
     if view.task is None:
-        after.append(
-            f"then {view.rounds} round{'s' if view.rounds > 1 else ''} of {view.group}"
-            if view.rounds
-            else "then the first round"
-        )
+        count = f"{view.rounds} round{'s' if view.rounds > 1 else ''} of {view.group}"
+        after.append(f"then {count}" if view.rounds else "then the first round")
     else:
         after.append(f"then round {view.round + 1} of {view.rounds}" if view.round < view.rounds else "then it is done")
     return after
