@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from cudal1_core.referee.timing import estimate, held_to, saving
+from cudal1_core.referee.timing import Saving, estimate, held_to, hidden, saving
 
 
 def noisy(ratio: float, pairs: int, noise: float, seed: int) -> list[tuple[float, float]]:
@@ -74,18 +74,41 @@ def test_a_slower_candidate_has_no_saving_to_lose() -> None:
     assert held_to(found, saving(slow).seconds, saving([(0.01, 0.5)] * 6)) is found
 
 
-def test_what_lies_within_the_protocols_own_variation_is_not_held_against_a_candidate() -> None:
-    found = estimate(BLOCKS)
-    less = [(reference + 0.03, candidate + 0.031) for reference, candidate in BLOCKS]
-    assert held_to(found, CLAIMED, saving(less), overhead=0.03) is found
-    assert held_to(found, CLAIMED, saving(less)) is not found
-
-
-def test_a_small_part_of_a_saving_may_be_in_doubt() -> None:
+def test_what_measuring_itself_leaves_unsure_is_not_held_against_a_candidate() -> None:
     found = estimate(BLOCKS)
     less = [(reference, candidate + 0.0006) for reference, candidate in BLOCKS]
-    assert held_to(found, CLAIMED, saving(less), doubt=0.1) is found
+    assert held_to(found, CLAIMED, saving(less), slack=0.1 * CLAIMED) is found
     assert held_to(found, CLAIMED, saving(less)) is not found
+
+
+def test_times_scattered_by_others_prove_nothing_for_a_candidate() -> None:
+    """Equal code in single calls, on a machine where something else takes turns with them."""
+    loaded = saving([(0.010, 0.010), (0.030, 0.010), (0.010, 0.010), (0.010, 0.028), (0.031, 0.012)])
+    assert loaded.high > CLAIMED
+    found = estimate(BLOCKS)
+    assert held_to(found, CLAIMED, loaded) is found
+    assert held_to(found, CLAIMED, loaded, noise=50e-6).speedup <= 1.02
+
+
+def test_work_done_while_outputs_arrive_is_found_in_each_block_by_itself() -> None:
+    """A candidate says "done" at once and computes afterwards; blocks are disturbed, but in both their times."""
+    source = random.Random(4)
+    early, honest, delivered = [], [], []
+    for _ in range(7):
+        reference, candidate = (0.010 + source.expovariate(100) for _ in range(2))
+        early.append((reference, 0.0001))
+        honest.append((reference, candidate))
+        delivered.append((reference + 0.002, candidate + 0.002))
+    assert held_to(estimate(early), saving(early).seconds, hidden(early, delivered)).proven == 1.0
+    found = estimate(honest)
+    assert held_to(found, saving(honest).seconds, hidden(honest, delivered)) is found
+
+
+def test_nobody_is_quicker_than_a_bound() -> None:
+    found = estimate([(0.010, 0.000001)] * 6)
+    assert held_to(
+        found, saving([(0.010, 0.000001)] * 6).seconds, Saving(0.005, 0.005, 0.005)
+    ).speedup == pytest.approx(2)
 
 
 def test_scattering_its_own_times_proves_nothing_for_a_candidate() -> None:

@@ -52,6 +52,11 @@ def create(device: str, nbytes: int) -> Arena:
     return _map_memfd(device, nbytes, fd)
 
 
+def alone(device: str, nbytes: int) -> Arena:
+    """Memory laid out like an arena that is shared with nobody."""
+    return Arena(device, nbytes, -1, torch.zeros(nbytes, dtype=torch.uint8, device=device))
+
+
 def attach(device: str, nbytes: int, fd: int) -> Arena:
     """Maps an arena made by another process. The descriptor is closed: the mapping lives without it."""
     try:

@@ -19,7 +19,8 @@ import torch
 from cudal1_core.referee import arena as arenas
 from cudal1_core.referee import flags, linux, loading, win
 from cudal1_core.referee.channel import Channel, ChannelClosedError
-from cudal1_core.referee.layout import Slots, Tree, form_of, tensors_of
+from cudal1_core.referee.layout import Slots, Tree, form_of, lay_out, tensors_of
+from cudal1_core.referee.naming import Names
 
 ERROR_LIMIT = 4000  # characters of an error that are passed on
 
@@ -63,9 +64,12 @@ class Runner:
         self.arguments: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self.inputs: list[list[torch.Tensor]] = []
         self.tree: Tree | None = None
-        self.outputs: list[list[torch.Tensor]] = []
+        self.slots: Slots = lay_out((), 0)  # of the outputs
+        self.outputs: list[list[torch.Tensor]] = []  # where they are copied to; empty where they are named
+        self.names: Names | None = None
         self.state: dict[str, torch.Tensor] = {}
         self.kept: dict[int, Any] = {}
+        self.alive: list[Any] = []  # what is read from this process's memory once it is stopped
 
     def build(
         self,
@@ -117,13 +121,18 @@ class Runner:
         state: Slots,
         state_names: list[str],
         sizes: list[int],
+        named: bool,
+        spoil: bool,
     ) -> dict[str, Any]:
-        """Maps the three arenas whose descriptors came with the message."""
+        """Maps the three arenas whose descriptors came with the message: inputs, outputs or their names, state."""
+        linux.spoil_fresh_memory(spoil)
         shared = [arenas.attach(self.device, size, fd) for size, fd in zip(sizes, self.channel.take_fds(), strict=True)]
         self.tree = tree
         self.inputs = [inputs.views(shared[0], index) for index in range(inputs.count)]
         self.arguments = [tree.build(tensors) for tensors in self.inputs]
-        self.outputs = [outputs.views(shared[1], index) for index in range(outputs.count)]
+        self.slots = outputs
+        self.names = Names.over(outputs, shared[1]) if named else None
+        self.outputs = [] if named else [outputs.views(shared[1], index) for index in range(outputs.count)]
         self.state = dict(zip(state_names, state.views(shared[2], 0), strict=True))
         self._shared = shared
         return {"attached": True}
@@ -151,15 +160,16 @@ class Runner:
     ) -> None:
         """Calls the module once a slot.
 
-        All at once: waits for "go", calls on every slot, synchronises, answers "called", waits until that is noted,
-        copies the outputs out, synchronises, answers with their forms. One by one: a "go", a call, a copy and an
-        answer for each slot, the copy queued straight after the call with no synchronisation between. `null`
-        returns ready outputs of the same size instead of calling, which is what the protocol alone costs.
+        All at once: waits for "go", calls on every slot, names the outputs' addresses, and answers with their forms.
+        Where outputs are copied: synchronises after the calls, answers "called", waits until that is noted, copies them
+        out, synchronises, answers with their forms. One by one: a "go", a call and an answer for each slot, a copy
+        queued straight after the call with no synchronisation between. `null` returns ready outputs of the same size
+        instead of calling, which is what the protocol alone costs.
         """
+        self.kept, self.alive = {}, []
         gc.collect()
         gc.disable()
-        self.kept = {}
-        ready = {slot: [t.clone() for t in self.outputs[slot]] for slot in slots} if null else {}
+        ready = {slot: self._ready() for slot in slots} if null else {}
         spark = torch.zeros(1, device=self.device)
         try:
             with torch.enable_grad() if grad else torch.no_grad():
@@ -176,23 +186,34 @@ class Runner:
                             torch.manual_seed(seeds[slot])
                         args, kwargs = self._arguments(slot, scalars)
                         made.append(ready[slot] if null else self.model(*args, **kwargs))
-                    if not one_by_one:
+                    if not one_by_one and self.names is None:
                         self._synchronize()
                         self.channel.send_json({"called": True})
                         self.channel.recv_pickle()
-                    forms = [self._copy_out(slot, value) for slot, value in zip(steps, made, strict=True)]
-                    self._synchronize()
-                    self.channel.send_json({"forms": forms})
+                    self._deliver(dict(zip(steps, made, strict=True)))
                     if keep:
                         self.kept.update(zip(steps, made, strict=True))
         finally:
             gc.enable()
 
-    def copy_again(self) -> dict[str, Any]:
-        """Copies the outputs kept by the last run once more, after later calls."""
-        forms = [self._copy_out(slot, value) for slot, value in self.kept.items()]
-        self._synchronize()
-        return {"forms": forms}
+    def _ready(self) -> Any:
+        """Zeros of the output's size; one alone is no list, since a plain tensor is delivered quicker."""
+        made = [torch.zeros(leaf.shape, dtype=leaf.dtype, device=self.device) for leaf in self.slots.leaves]
+        return made[0] if len(made) == 1 else made
+
+    def deliver_again(self) -> None:
+        """The outputs kept by the last run once more, after later calls."""
+        self._deliver(self.kept)
+
+    def _deliver(self, made: dict[int, Any]) -> None:
+        """Names or copies the outputs and answers with their forms, or with None where all are plain tensors."""
+        if self.names is not None:
+            self.alive = [made]
+            forms = [self._name(slot, value) for slot, value in made.items()]
+        else:
+            forms = [self._copy_out(slot, value) for slot, value in made.items()]
+            self._synchronize()
+        self.channel.send_json({"forms": forms if any(forms) else None})
 
     def observe(self, slot: int, seed: int | None) -> dict[str, Any]:
         args, kwargs = self.arguments[slot]
@@ -205,6 +226,20 @@ class Runner:
         if scalars is None or self.tree is None:
             return self.arguments[slot]
         return Tree(self.tree.spec, tuple(scalars[slot])).build(self.inputs[slot])  # type: ignore[no-any-return]
+
+    def _name(self, slot: int, value: Any) -> list[Any] | None:
+        """Names the output's tensors; its form, or None for a plain tensor as expected."""
+        assert self.names is not None
+        leaves = self.slots.leaves
+        if type(value) is torch.Tensor and len(leaves) == 1:
+            expected = value.dtype == leaves[0].dtype and value.shape == leaves[0].shape and value.device.type == "cpu"
+            if expected and value.layout is torch.strided:
+                self.alive += self.names.write(slot, [value])
+                return None
+        form = form_of(value)
+        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            self.alive += self.names.write(slot, tensors_of(value, self.device))
+        return form
 
     def _copy_out(self, slot: int, value: Any) -> list[Any] | None:
         """Copies the output's tensors into their slots; its form, or None for a plain tensor as expected."""

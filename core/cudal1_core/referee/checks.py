@@ -270,10 +270,12 @@ class Checker:
         self.slots = list(range(SLOTS))
         self.stage = Stage(lay_out((), 0), q.device)
 
-    def attach(self, count: int) -> None:
+    def attach(self, count: int, *, spoil: bool = False) -> None:
+        """Fresh arenas on both sides; `spoil`: memory that the candidate never wrote is not zero."""
         self.stage = Stage(lay_out(self.q.inputs.tree.tensors, count), self.q.device)
         for runner in (self.candidate, self.reference):
-            runner.attach(self.q.inputs.tree, self.q.outputs, self.q.state if self._loads(runner) else {}, count)
+            state = self.q.state if self._loads(runner) else {}
+            runner.attach(self.q.inputs.tree, self.q.outputs, state, count, spoil=spoil and runner is self.candidate)
 
     def load(self, state: int) -> None:
         """The same weights into both sides, and into the truth."""
@@ -319,7 +321,7 @@ class Checker:
 
     def outputs_stay(self, state: int, draws: list[Draw]) -> None:
         """After later calls, the earlier outputs are still what they were."""
-        self.candidate.copy_again()
+        self.candidate.deliver_again(self.slots[: len(draws)])
         for slot in self.slots[: len(draws)]:
             pairs = zip(self.candidate.output_views(slot), self.reference.output_views(slot), strict=True)
             for index, (got, want) in enumerate(pairs):

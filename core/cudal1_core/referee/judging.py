@@ -154,7 +154,7 @@ class Judging:
 
     def _correctness(self, checker: Checker) -> None:
         source = self.q.inputs
-        checker.attach(SLOTS)
+        checker.attach(SLOTS, spoil=True)
         self.doing = "weights as built"
         checker.load(0)
         real, fresh = source.real(), source.fresh()

@@ -70,6 +70,12 @@ def keep_freed_memory() -> None:
     _libc.mallopt(trim_threshold, (1 << 31) - 1)
 
 
+def spoil_fresh_memory(on: bool) -> None:
+    """Whether what malloc gives out is filled with bytes of 0x7f (floats of 3e38), so that it is never zero by luck."""
+    perturb = -6
+    _libc.mallopt(perturb, 0x80 if on else 0)  # what is given out is filled with the complement
+
+
 def drop_capabilities() -> None:
     """Empties every capability set of this thread, for good."""
     for capability in range(64):

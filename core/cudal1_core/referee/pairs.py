@@ -1,8 +1,9 @@
 """How much faster? Paired blocks of calls on fresh inputs, timed from outside, every output compared.
 
-A block of calls is released at once and timed twice: when the runner says that all calls are done, and when
-all outputs lie in the trusted side's memory. Some blocks release their inputs one by one. The cost of the
-protocol itself is measured with calls that return ready outputs of the same size, and subtracted.
+A block of calls is released at once and timed until the runner has been stopped with its outputs in memory. Where
+outputs are copied it is timed twice: when the runner says that all calls are done, and when all outputs lie in the
+trusted side's memory. Every second pair releases its inputs one by one. The cost of the protocol itself is measured
+with calls that return ready outputs of the same size, and subtracted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import psutil
@@ -25,7 +26,7 @@ from cudal1_core.referee.layout import lay_out
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import Block, Runner
 from cudal1_core.referee.staging import Stage
-from cudal1_core.referee.timing import Estimate, estimate, held_to, saving
+from cudal1_core.referee.timing import Estimate, Saving, estimate, held_to, hidden, saving
 
 WIDTH = 0.01  # half interval, relative, at which measuring stops
 MOST_CALLS = 256  # in a block
@@ -35,10 +36,17 @@ LEAST_PAIRS = 7
 FEWEST_PAIRS = 5  # also where the budget is spent
 MOST_PAIRS = 80
 LONGEST_BLOCK = 0.2  # seconds of reference work in a block, where a single call is shorter
-SINGLE_SHARE = 2  # every so many pairs one is released call by call
-SINGLE_CALLS = 4  # in such a pair
+PATIENCE = 3  # times the budget that may be spent while the figure is rough, or open whether it is above 1 at all
+ROUGH = 0.1  # half interval, relative
+CLOSE = 1.05  # speedup below which neither is worth the time
+CROWDED = 0.1  # share of its time that the reference's threads may wait for a core
+SINGLE_CALLS = 4  # in a pair whose calls are released by themselves
 LEAST_SINGLES = 5
+FEWEST_SINGLES = 3  # also where the budget is spent
 SINGLE_DOUBT = 0.1  # share of a saving that calls released by themselves may miss: their caches are colder
+SINGLE_NOISE = 50e-6  # seconds by which the time of such a call may be unsure
+OVERHEAD_SLACK = 0.03  # share of what measuring costs by which two processes may differ
+WRITING = 0.5  # of the time that copying outputs takes: nobody makes them quicker than they can be written
 WAKING = 0.0003  # seconds for a runner to wake up, take its inputs and begin to launch
 NULL_BLOCKS = 5
 ALONE_BLOCKS = 4
@@ -79,10 +87,12 @@ class PairTimer:
         self.on_sample = on_sample
         self.samples = Samples()
         self.state = 0
+        self.copied = False  # outputs are copied rather than read where they are
         self.copying = 0.0  # seconds a call that copying the outputs out takes
         self.null_single = 0.0  # seconds that the protocol takes of a call released by itself
         self.busy = 0.0  # seconds that the device is kept busy to hide the launching of such a call
         self.null_hidden = 0.0  # protocol and busy time together
+        self.spent = 0.0  # seconds of the reference's blocks
         self.random = random.Random(secrets.randbits(64))
 
     def measure(self) -> Speed:
@@ -103,6 +113,8 @@ class PairTimer:
 
     def _measure(self) -> Speed:
         reference = self.checker.reference
+        self.checker.attach(SLOTS)
+        self.checker.load(0)
         count = self._block_length()
         self.checker.attach(count)
         states = len(self.q.states) if self.checker.drop_in else 1
@@ -113,19 +125,19 @@ class PairTimer:
         _, self.null_single = null_cost(reference, self.checker.stage, singles, one_by_one=True)
         if self.q.device != "cpu":
             _, self.null_hidden = null_cost(reference, self.checker.stage, singles, one_by_one=True, busy=self.busy)
-        deadline = time.monotonic() + self.budget_s
-        pairs = 0
-        while True:
-            if states > 1 and pairs % 3 == 0:
+        self._pair(count, False, 0.0)  # the first block touches the fresh memory
+        begin, waited = time.monotonic(), reference.waited()
+        order: list[bool] = []
+        while not self._enough(time.monotonic() - begin):
+            if states > 1 and self.random.random() < 1 / 3:
                 self.state = self.random.randrange(states)
                 self.checker.load(self.state)
-            single = pairs % SINGLE_SHARE == self.random.randrange(SINGLE_SHARE) and pairs > 1
-            hidden = single and self.busy > 0 and len(self.samples.hidden) < len(self.samples.single)
-            mine, theirs = self._pair(count if not single else singles, single, self.busy if hidden else 0.0)
-            pairs += 1
-            if pairs == 1:
-                continue  # the first block touches the fresh memory
-            if hidden:
+            if not order:
+                order = self.random.sample([False, True], 2)
+            single = order.pop()
+            hide = single and self.busy > 0 and len(self.samples.hidden) < len(self.samples.single)
+            mine, theirs = self._pair(singles if single else count, single, self.busy if hide else 0.0)
+            if hide:
                 self.samples.hidden.append(self._seconds(theirs, mine, 0.0, self.null_hidden)[1])
             elif single:
                 self.samples.single.append(self._seconds(theirs, mine, 0.0, self.null_single)[1])
@@ -133,21 +145,35 @@ class PairTimer:
                 called, delivered = self._seconds(theirs, mine, null_called, null_delivered)
                 self.samples.called.append(called)
                 self.samples.delivered.append(delivered)
-                if self._settled(called):
-                    break
-            if pairs >= MOST_PAIRS or (time.monotonic() > deadline and len(self.samples.called) >= FEWEST_PAIRS):
-                break
-        return self._headline()
+                self.copied = mine[0].sampled is not None
+                self._show(called)
+        speed = self._headline()
+        if self.q.device == "cpu" and reference.waited() - waited > CROWDED * self.spent:
+            speed = replace(speed, labels=(*speed.labels, "foreign_load"))
+        return speed
 
-    def _settled(self, last: tuple[float, float]) -> bool:
-        """Shows what is known so far; whether that is precise enough. The last pair in seconds a call."""
-        count = len(self.samples.called)
-        if count < 2 or (count > 8 and count % 4):
+    def _enough(self, spent: float) -> bool:
+        """Whether what is known after `spent` seconds is precise enough, or there is no more time."""
+        blocks, singles = len(self.samples.called), len(self.samples.single) + len(self.samples.hidden)
+        if blocks + singles >= MOST_PAIRS:
+            return True
+        if blocks < FEWEST_PAIRS or singles < FEWEST_SINGLES:
             return False
-        now = estimate(self.samples.called)
-        self.on_sample(now, last[0] * 1e3, last[1] * 1e3)
-        enough = count >= LEAST_PAIRS and len(self.samples.single) + len(self.samples.hidden) >= LEAST_SINGLES
-        return enough and now.width < WIDTH
+        if spent >= self.budget_s:
+            found = self._headline().estimate
+            settled = found.width < ROUGH and not found.low <= 1 <= found.high
+            return settled or found.speedup < CLOSE or spent >= PATIENCE * self.budget_s
+        looked = blocks <= 8 or blocks % 4 == 0
+        return looked and blocks >= LEAST_PAIRS and singles >= LEAST_SINGLES and self._width() < WIDTH
+
+    def _width(self) -> float:
+        return estimate(self.samples.called).width
+
+    def _show(self, last: tuple[float, float]) -> None:
+        """What is known so far, and the last pair in seconds a call."""
+        count = len(self.samples.called)
+        if count >= 2 and (count <= 8 or count % 4 == 0):
+            self.on_sample(estimate(self.samples.called), last[0] * 1e3, last[1] * 1e3)
 
     def _headline(self) -> Speed:
         """The blocks' figure, held to what arrival of the outputs and call by call release prove."""
@@ -156,19 +182,28 @@ class PairTimer:
         labels: list[str] = []
         ways = [samples for samples in (self.samples.single, self.samples.hidden) if len(samples) >= 2]
         detail = f"{found.pairs} pairs of blocks, {sum(map(len, ways))} of single calls"
-        arrived = held_to(found, claimed, saving(self.samples.delivered), self.copying)
-        if arrived is not found:
-            detail += f"; outputs arrived later than was said, which counts ({found.speedup:.2f}x as said)"
-        best = arrived
+        best = found
+        if self.copied:
+            best = self._held_to_arrival(found, claimed)
+            if best is not found:
+                detail += f"; outputs arrived later than was said, which counts ({found.speedup:.2f}x as said)"
         if ways:
             # what a call saves by itself, with its launching or without, whichever is more
             proven = max(map(saving, ways), key=lambda found: found.seconds)
-            single = held_to(best, claimed, proven, self.null_single, SINGLE_DOUBT)
+            slack = SINGLE_DOUBT * claimed + OVERHEAD_SLACK * self.null_single
+            single = held_to(best, claimed, proven, slack, SINGLE_NOISE)
             if single is not best:
                 labels.append("batch_only")
                 detail += f"; released call by call it saves less, which counts ({best.speedup:.2f}x in blocks)"
                 best = single
         return Speed(best, tuple(labels), detail)
+
+    def _held_to_arrival(self, found: Estimate, claimed: float) -> Estimate:
+        """Work done while outputs were to be copied counts; and no claim is quicker than writing them."""
+        proven = hidden(self.samples.called, self.samples.delivered)
+        arrived = held_to(found, claimed, proven, OVERHEAD_SLACK * self.copying)
+        most = found.reference_ms / 1e3 - WRITING * self.copying
+        return held_to(arrived, claimed, Saving(most, most, most))
 
     def _pair(self, count: int, single: bool, busy: float) -> tuple[list[Block], list[Block]]:
         """One block for each side, on the same inputs, in random order; (candidate, reference)."""
@@ -181,6 +216,7 @@ class PairTimer:
             blocks[id(runner)] = self._block(runner, draws, seeds, single, busy)
         candidate, reference = self.checker.candidate, self.checker.reference
         mine, theirs = blocks[id(candidate)], blocks[id(reference)]
+        self.spent += sum(block.delivered for block in theirs)
         candidate.confirm(mine)
         for block, other in zip(mine, theirs, strict=True):
             for form, want in zip(block.forms, other.forms, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 import time
@@ -15,6 +16,7 @@ from cudal1_core.referee import arena as arenas
 from cudal1_core.referee.arena import Arena
 from cudal1_core.referee.channel import Channel, ChannelClosedError, ChannelTimeoutError, ClaimError
 from cudal1_core.referee.layout import Leaf, Slots, Tree, lay_out
+from cudal1_core.referee.naming import Names, table_bytes
 from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.staging import Stage
 from cudal1_core.referee.supervisor import COMMAND
@@ -34,15 +36,25 @@ class FaultError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """What lay at secret places of the outputs (in words of 4 bytes) when the clock stopped."""
+
+    places: torch.Tensor
+    words: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
-    """One block of calls: seconds until all were said to be done, and until every output was in our hands."""
+    """One block of calls: seconds until all were said to be done, and until every output was in our hands.
+
+    Where outputs are named rather than copied both are the time until the runner had stopped.
+    """
 
     calls: int
     called: float
     delivered: float
     forms: list[Any]
-    places: torch.Tensor  # secret positions in the outputs, in words of 4 bytes
-    sample: torch.Tensor  # what lay there when the clock stopped
+    sampled: Sample | None = None  # of outputs that were copied
 
 
 class Runner:
@@ -58,10 +70,22 @@ class Runner:
         self.outputs: Slots = lay_out((), 0)
         self.state: Slots = lay_out((), 0)
         self.state_names: list[str] = []
-        self.arenas: list[Arena] = []
+        self.arenas: list[Arena] = []  # inputs, outputs, state
+        self.memory: int | None = None  # of the runner's process, for reading; None where outputs are copied
+        self.names: Names | None = None
         self.amid = False  # a message of ours is not answered yet, or was answered with a fault
         self.random = torch.Generator()
         self.random.manual_seed(secrets.randbits(62))
+
+    def open_memory(self) -> None:
+        """Takes hold of the memory of the runner's process, where the system lets its supervisor look into it."""
+        try:
+            self.control.settimeout(GRACE_SECONDS)
+            self.control.sendall(COMMAND.pack(b"M", 0))
+            _, fds, _, _ = socket.recv_fds(self.control, 1, 1)
+        except OSError as error:
+            raise FaultError("crashed", f"the process ended ({error})") from error
+        self.memory = fds[0] if fds else None
 
     def freeze(self) -> None:
         try:
@@ -74,6 +98,18 @@ class Runner:
                 raise FaultError("dishonest", "its processes went on computing when they had been stopped")
         except OSError as error:
             raise FaultError("crashed", f"the process ended ({error})") from error
+
+    def waited(self) -> float:
+        """Seconds so far in which threads of the runner were ready to run and other work had the core."""
+        try:
+            self.control.settimeout(GRACE_SECONDS)
+            self.control.sendall(COMMAND.pack(b"W", 0))
+            answer = self.control.recv(COMMAND.size, socket.MSG_WAITALL)
+        except OSError as error:
+            raise FaultError("crashed", f"the process ended ({error})") from error
+        if len(answer) < COMMAND.size:
+            raise FaultError("crashed", "the process ended")
+        return int(COMMAND.unpack(answer)[1]) / 1e9
 
     def thaw(self) -> None:
         try:
@@ -100,23 +136,33 @@ class Runner:
 
     def build(self, timeout: float, **what: Any) -> list[tuple[str, str, tuple[int, ...]]]:
         """State of the built module: name, dtype, shape."""
+        if self.device == "cpu":
+            self.open_memory()
         answer = self.ask({"do": "build", **what}, timeout)
         try:
             return [(str(name), str(dtype), tuple(map(int, shape))) for name, dtype, shape in answer["built"]]
         except (KeyError, TypeError, ValueError) as error:
             raise FaultError("dishonest", "the answer to building has no proper form") from error
 
-    def attach(self, tree: Tree, outputs: tuple[Leaf, ...], state: dict[str, Leaf], count: int) -> None:
-        """Fresh arenas for `count` sets of inputs and outputs and one state."""
+    def attach(
+        self, tree: Tree, outputs: tuple[Leaf, ...], state: dict[str, Leaf], count: int, *, spoil: bool = False
+    ) -> None:
+        """Fresh arenas for `count` sets of inputs and outputs and one state. `spoil`: unwritten memory is not zero."""
         self.detach()
         self.inputs = lay_out(tree.tensors, count)
         self.outputs = lay_out(outputs, count)
         self.state = lay_out(tuple(state.values()), 1)
         self.state_names = list(state)
-        sizes = [max(slots.nbytes, 1) for slots in (self.inputs, self.outputs, self.state)]
-        self.arenas = [arenas.create(self.device, size) for size in sizes]
-        shared = sum(a.nbytes for a in self.arenas) if self.device == "cpu" else 0
-        self.control.sendall(COMMAND.pack(b"A", shared))
+        made = [arenas.create(self.device, max(slots.nbytes, 1)) for slots in (self.inputs, self.state)]
+        if self.memory is None:
+            shared = held = arenas.create(self.device, max(self.outputs.nbytes, 1))
+        else:
+            shared = arenas.create(self.device, max(table_bytes(self.outputs), 1))
+            self.names = Names.over(self.outputs, shared)
+            held = arenas.alone(self.device, max(self.outputs.nbytes, 1))
+        self.arenas = [made[0], held, made[1]]
+        sent = [made[0], shared, made[1]]
+        self.control.sendall(COMMAND.pack(b"A", sum(a.nbytes for a in sent) if self.device == "cpu" else 0))
         self.ask(
             {
                 "do": "attach",
@@ -125,11 +171,15 @@ class Runner:
                 "outputs": self.outputs,
                 "state": self.state,
                 "state_names": self.state_names,
-                "sizes": [a.nbytes for a in self.arenas],
+                "sizes": [a.nbytes for a in sent],
+                "named": self.names is not None,
+                "spoil": spoil,
             },
             GRACE_SECONDS * 3,
-            [a.fd for a in self.arenas],
+            [a.fd for a in sent],
         )
+        if shared is not held:
+            shared.close()
 
     def end(self) -> None:
         """Its supervisor ends every process of it, and with them their work on the device."""
@@ -138,7 +188,16 @@ class Runner:
     def detach(self) -> None:
         for arena in self.arenas:
             arena.close()
-        self.arenas = []
+        self.arenas, self.names = [], None
+
+    def close(self) -> None:
+        """Lets go of the runner and of all that was shared with it."""
+        self.detach()
+        if self.memory is not None:
+            os.close(self.memory)
+            self.memory = None
+        self.channel.close()
+        self.control.close()
 
     def input_spans(self, slot: int) -> list[torch.Tensor]:
         return self.inputs.spans(self.arenas[0], slot)
@@ -178,9 +237,10 @@ class Runner:
 
         The clock starts before the runner can see any input: on the CPU they are laid into the arena while it is
         frozen, on CUDA after the start of the clock, since what a candidate has queued on the device cannot be
-        frozen. It stops once a secret sample of the outputs has been read; `confirm` holds the sample against
-        what lies there later, so that saying "done" early gains nothing. Raises FaultError, and DeviceBusyError
-        where anybody's work still runs on the device as the clock would start.
+        frozen. It stops when the runner has been stopped and the outputs it has named can be read from its memory.
+        Copied ones: once a secret sample of them has been read; `confirm` holds the sample against what lies there
+        later, so that saying "done" early gains nothing. Raises FaultError, and DeviceBusyError where anybody's work
+        still runs on the device as the clock would start.
         """
         limit = timeout or self.call_timeout
         self.amid = True
@@ -190,7 +250,7 @@ class Runner:
         blocks = []
         self.freeze()
         for steps in [[slot] for slot in slots] if one_by_one else [list(slots)]:
-            places = self._secret_places(steps)
+            places = None if self.names else self._secret_places(steps)
             begin, end = stage.part(steps)
             fresh, place = stage.arena.data[begin:end], self.arenas[0].data[begin:end]
             if self.device == "cpu":
@@ -208,30 +268,46 @@ class Runner:
             self._send((scalars, seeds))  # both are inputs, so they too come only as the clock runs
             budget = limit * len(steps)
             called = None
-            if not one_by_one:
+            if not one_by_one and places is not None:
                 self._claim(budget, "run")
                 called = time.perf_counter_ns()
                 self._send(None)
             answer = self._claim(budget, "run")
-            sample = self._sample(places)
-            stop = time.perf_counter_ns()
-            self.freeze()
-            forms = answer.get("forms")
-            if not isinstance(forms, list) or len(forms) != len(steps):
-                raise FaultError("dishonest", "an answer to a call has no proper form")
+            sample = None
+            if places is not None:
+                sample = Sample(places, self._sample(places))
+                stop = time.perf_counter_ns()
+                self.freeze()
+            else:
+                self.freeze()
+                stop = time.perf_counter_ns()  # not sooner: until it has stopped it can compute
+                self._read(steps)
             seconds = ((called or stop) - start) / 1e9, (stop - start) / 1e9
-            blocks.append(Block(len(steps), *seconds, forms, places, sample))
+            blocks.append(Block(len(steps), *seconds, _forms(answer, len(steps)), sample))
         self.amid = False
         return blocks
 
     def confirm(self, blocks: Sequence[Block]) -> None:
         """The samples that stopped the clock are still what lies in the arena. Raises FaultError."""
         for block in blocks:
-            if not torch.equal(block.sample, self._sample(block.places)):
+            if block.sampled is not None and not torch.equal(block.sampled.words, self._sample(block.sampled.places)):
                 raise FaultError("dishonest", "outputs were still being written after they were said to be complete")
 
-    def copy_again(self) -> None:
-        self.ask({"do": "copy_again"}, self.call_timeout + GRACE_SECONDS)
+    def deliver_again(self, slots: Sequence[int]) -> None:
+        """What the last run kept of the outputs of these slots lies in our hands as it is now."""
+        self.ask({"do": "deliver_again"}, self.call_timeout + GRACE_SECONDS)
+        if self.names:
+            self._read(slots)
+
+    def _read(self, slots: Sequence[int]) -> None:
+        """The named outputs, from the stopped runner's memory."""
+        assert self.names is not None
+        assert self.memory is not None
+        try:
+            for slot in slots:
+                self.names.read(self.memory, slot, self.arenas[1])
+        except OSError as error:
+            raise FaultError("dishonest", f"an output lies where it cannot be read: {error}") from error
 
     def observe(self, slot: int, seed: int | None) -> dict[str, Any]:
         return self.ask({"do": "observe", "slot": slot, "seed": seed}, self.call_timeout + GRACE_SECONDS)
@@ -286,3 +362,13 @@ class Runner:
     def _synchronize(self) -> None:
         if self.device != "cpu":
             torch.cuda.synchronize()
+
+
+def _forms(answer: dict[str, Any], count: int) -> list[Any]:
+    """The claimed forms of `count` outputs; None stands for a plain tensor, and alone for nothing but such."""
+    forms = answer.get("forms")
+    if forms is None:
+        return [None] * count
+    if not isinstance(forms, list) or len(forms) != count:
+        raise FaultError("dishonest", "an answer to a call has no proper form")
+    return forms

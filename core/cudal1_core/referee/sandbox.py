@@ -115,6 +115,9 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
         _become_worker(spec, main, channel, output_write, ready_write)
     for fd in (channel, output_write, ready_write):
         os.close(fd)
+    memory = None
+    with contextlib.suppress(OSError):
+        memory = os.open(f"/proc/{worker}/mem", os.O_RDONLY | os.O_CLOEXEC)
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_DUMPABLE, 0)
     with os.fdopen(ready_read, "rb") as pipe:
@@ -124,7 +127,7 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
         layers += ["memory watch", "process watch"]
     # kill(-1) reaches every process of a namespace, so only process 1 of a new one may ever use it
     alone = os.getpid() == 1
-    supervisor = Supervisor(spec.folder, spec.memory_limit, worker, alone, control, report, output_read, log)
+    supervisor = Supervisor(spec.folder, spec.memory_limit, worker, alone, control, report, output_read, log, memory)
     supervisor.tell({"isolation": layers})
     supervisor.loop()
     os._exit(0)

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-import torch
-
-from cudal1_core.referee.arena import Arena
+from cudal1_core.referee import arena as arenas
 from cudal1_core.referee.drawing import Draw, InputSource
 from cudal1_core.referee.layout import Slots, Tree, span_of
 
@@ -22,8 +20,7 @@ class Stage:
 
     def __init__(self, slots: Slots, device: str) -> None:
         self.slots = slots
-        data = torch.zeros(max(slots.nbytes, 1), dtype=torch.uint8, device=device)
-        self.arena = Arena(device, len(data), -1, data)
+        self.arena = arenas.alone(device, max(slots.nbytes, 1))
 
     def put(self, draws: Sequence[Draw]) -> None:
         """Lays these sets down, the first in slot 0."""

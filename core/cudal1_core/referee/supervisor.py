@@ -27,7 +27,8 @@ UNTIL_CALLS_END = 0.1  # seconds that stopping waits for threads inside a system
 RAN_NS = 50_000  # processor time of a stopped runner that is let pass
 THREADS = 17  # place of the number of threads in what _stat gives
 # S stop (answered with s, or r: it ran after it had stopped), C continue, A bytes of shared memory to leave out of the
-# watch, P the core for the worker's main thread plus 1
+# watch, P the core for the worker's main thread plus 1, M the worker's memory for reading (answered with m),
+# W how long its threads have waited for a core, in ns (answered with a COMMAND that holds it)
 COMMAND = struct.Struct("<cQ")
 
 
@@ -44,6 +45,7 @@ class Supervisor:
         report: int,
         output: int,
         log: int,
+        memory: int | None = None,
     ) -> None:
         self.folder = folder
         self.memory_limit = memory_limit
@@ -53,6 +55,7 @@ class Supervisor:
         self.report = socket.socket(fileno=report)
         self.output = output
         self.log = log
+        self.memory = memory  # of the worker's process, opened before it could do anything about it
         self.logged = 0
         self.allowance = 0
         self.pending = b""
@@ -136,6 +139,13 @@ class Supervisor:
             self._signal_all(signal.SIGCONT)
         elif command == b"A":
             self.allowance = value
+        elif command == b"M":
+            if self.memory is None:
+                self.control.sendall(b"m")
+            else:
+                socket.send_fds(self.control, [b"m"], [self.memory])
+        elif command == b"W":
+            self.control.sendall(COMMAND.pack(b"w", sum(map(_waited, self._members()))))
         elif command == b"P":
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(self.worker, {value - 1} if value else os.sched_getaffinity(0))
@@ -218,6 +228,16 @@ def _spent(pid: int) -> int | None:
         return time.clock_gettime_ns(~pid << 3 | 2)  # the clock that clock_getcpuclockid names
     except OSError:
         return None
+
+
+def _waited(pid: int) -> int:
+    """Nanoseconds that its threads were ready to run and no core was free; 0 where the system does not count them."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:  # noqa: PTH123
+                total += int(file.read().split()[1])
+    return total
 
 
 def _states(pid: int) -> list[str]:

@@ -16,7 +16,6 @@ RESAMPLES = 400
 CONFIDENCE = 0.95
 LEAST_FOR_BOOTSTRAP = 6
 SLACK = 0.02  # share of the reference's time that a saving may lack without being held against a candidate
-OVERHEAD_SLACK = 0.03  # share of what measuring costs by which two processes may differ
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +55,30 @@ def saving(pairs: Sequence[tuple[float, float]], seed: int = 0) -> Saving:
     return Saving(median(differences), *_interval(differences, seed))
 
 
-def held_to(best: Estimate, claimed: float, proven: Saving, overhead: float = 0.0, doubt: float = 0.0) -> Estimate:
+def hidden(called: Sequence[tuple[float, float]], delivered: Sequence[tuple[float, float]], seed: int = 0) -> Saving:
+    """What is left of the claimed saving once work is counted that came to light only as the outputs arrived.
+
+    Both from the same blocks, in seconds a call. Taken pair by pair: what disturbed a block lies in both its times.
+    """
+    work = [
+        (said_r - said_c) - (came_r - came_c)
+        for (said_r, said_c), (came_r, came_c) in zip(called, delivered, strict=True)
+    ]
+    claimed = saving(called).seconds
+    low, high = _interval(work, seed)
+    return Saving(claimed - median(work), claimed - high, claimed - low)
+
+
+def held_to(best: Estimate, claimed: float, proven: Saving, slack: float = 0.0, noise: float = math.inf) -> Estimate:
     """`best`, or what is left of it where the `claimed` saving (seconds a call) is more than is `proven`.
 
     Savings are compared and not ratios: measured another way both sides may pay the same extra cost, which
     draws a ratio towards 1 without telling anything about the candidate. The upper end of what is proven counts
-    for the candidate, which it cannot raise: whatever it does to scatter its times makes them longer.
-    `overhead` is what measuring costs, in seconds a call: it differs a little from process to process. `doubt` is
-    the share of the saving that may be missing.
+    for the candidate, which it cannot raise: whatever it does to scatter its times makes them longer. But no more than
+    `noise` above the middle, since others may scatter them. `slack` is what may be missing. All in seconds a call.
     """
-    if best.speedup <= 1:
-        return best
     reference = best.reference_ms / 1e3
-    slack = max(SLACK * reference, doubt * claimed) + OVERHEAD_SLACK * overhead
-    if claimed <= proven.high + slack:
+    if best.speedup <= 1 or claimed <= min(proven.high, proven.seconds + noise) + slack + SLACK * reference:
         return best
 
     def ratio(saved: float) -> float:
