@@ -15,6 +15,8 @@ COMMANDS = {
     "bench": "judge a whole suite, and make the table",
     "doctor": "say what works on this machine and what to do about the rest",
     "keys": "list the keys of the workbench",
+    "train": "train a model in CUDA-L1's three stages, with the referee's rewards",
+    "models": "list what was trained, and the words that use it",
     "export": "write a run as a report, in Markdown and HTML",
     "serve": "open the workbench in a browser on this machine",
 }
@@ -32,7 +34,7 @@ def run_parser() -> Parser:
     commands = "\n".join(f"  {name:<22}{text}" for name, text in COMMANDS.items())
     parser = Parser(
         prog="cudal1-tui",
-        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,bench,doctor,keys,export,serve} ...",
+        usage="cudal1-tui MODULE.py [options]\n       cudal1-tui {verify,bench,doctor,keys,train,models,...} ...",
         description="Makes a PyTorch module faster, in front of your eyes.",
         epilog=f"commands:\n{commands}\n\n`cudal1-tui COMMAND --help` tells more of each.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -104,6 +104,21 @@ def _bench(words: list[str]) -> int:
     return bench(words)
 
 
+def _train(words: list[str]) -> int:
+    from cudal1_tui.train import main as train
+
+    return train(words)
+
+
+def _models(words: list[str]) -> int:
+    from cudal1_tui.train_arguments import models_parser
+
+    options = models_parser().parse_args(words[1:])
+    from cudal1_tui.models import main as models
+
+    return models(options)
+
+
 def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
     from cudal1_tui.actions import keys_text, rebound
@@ -171,6 +186,8 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "bench": _bench,
     "doctor": _doctor,
     "keys": _keys,
+    "train": _train,
+    "models": _models,
     "export": _export,
     "serve": _serve,
 }

@@ -19,7 +19,7 @@ from typing import BinaryIO, Literal
 from cudal1_core.errors import Cudal1Error
 from cudal1_core.events import RunFinished, TrainingReported, TroubleMet, to_json
 
-from cudal1_training.settings import Settings, read_settings
+from cudal1_training.settings import Settings, read_settings, to_toml
 
 STAGES = ("sft", "self", "rl")
 
@@ -29,7 +29,7 @@ def main() -> int:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     parser = argparse.ArgumentParser(prog="python -m cudal1_training")
-    parser.add_argument("what", choices=(*STAGES, "all", "preferences"))
+    parser.add_argument("what", choices=(*STAGES, "all", "preferences", "config"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--config", type=Path)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
@@ -40,6 +40,9 @@ def main() -> int:
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     try:
         settings = read_settings(options.config, options.set)
+        if options.what == "config":
+            _say(out, TrainingReported(path="", text=to_toml(settings, documented=True)))
+            return 0
         if options.what == "preferences":
             return _preferences(settings, options.out, out)
         stages = STAGES if options.what == "all" else (options.what,)

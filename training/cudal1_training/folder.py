@@ -25,6 +25,8 @@ FREE = ("sft.steps", "sft.epochs", "self.steps", "self.epochs", "self.rounds", "
         "report.", "rl.checkpoint_every", "model.device", "rl.micro_batch", "sft.micro_batch",
         "model.gradient_checkpointing")  # fmt: skip
 
+LOG = "log.txt"  # what libraries print; there before anything else
+
 
 class PausedError(Cudal1Error):
     """Training cannot go on now; nothing is lost, and the same command goes on."""
@@ -58,7 +60,7 @@ class TrainingFolder:
 
     def _prepare(self) -> None:
         if self.fresh:
-            if self.path.exists() and any(self.path.iterdir()):
+            if self.path.exists() and any(file.name != LOG for file in self.path.iterdir()):
                 raise UsageError(
                     f"--out {self.path} is not empty and holds no training",
                     "A training is kept in a folder of its own.",
