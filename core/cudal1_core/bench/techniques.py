@@ -10,6 +10,8 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from cudal1_core.syntax import dotted, last_name, native_texts, parse
+
 TECHNIQUES = (
     "CUDA kernel",
     "Triton kernel",
@@ -58,9 +60,8 @@ _HALVES = {"float16", "half", "bfloat16"}
 
 def techniques_of(source: str) -> tuple[str, ...]:
     """In the order of TECHNIQUES; empty for what is not Python."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse(source)
+    if tree is None:
         return ()
     found: set[str] = set()
     code = _code_of(tree)
@@ -85,11 +86,11 @@ def _code_of(tree: ast.Module) -> str:
 
 def _texts(tree: ast.Module) -> Iterator[str]:
     """String constants that hold C++ or CUDA."""
+    for text in native_texts(tree):
+        yield _COMMENT.sub("", str(text.value))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "{" in node.value and ";" in node.value:
-            yield _COMMENT.sub("", node.value)
-        elif isinstance(node, ast.Constant) and node.value in ("--use_fast_math", "-use_fast_math"):
-            yield str(node.value)
+        if isinstance(node, ast.Constant) and node.value in ("--use_fast_math", "-use_fast_math"):
+            yield node.value
 
 
 def _in_native(text: str) -> set[str]:
@@ -103,26 +104,11 @@ def _in_native(text: str) -> set[str]:
     return found
 
 
-def _dotted(node: ast.AST) -> str:
-    """`torch.cuda.Stream` of an attribute or a name; empty for anything else."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))
-
-
-def _last(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _decorated(node: ast.AST) -> str:
     if not isinstance(node, ast.FunctionDef):
         return ""
     for decorator in node.decorator_list:
-        name = _dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
         if name == "triton.jit":
             return "Triton kernel"
         if name in ("torch.compile", "torch._dynamo.optimize"):
@@ -135,7 +121,7 @@ def _decorated(node: ast.AST) -> str:
 def _called(node: ast.AST) -> str:
     if not isinstance(node, ast.Call):
         return ""
-    name, last = _dotted(node.func), _last(node.func)
+    name, last = dotted(node.func), last_name(node.func)
     if last in ("CUDAGraph", "make_graphed_callables") or name == "torch.cuda.graph":
         return "CUDA graphs"
     if last == "Stream" and "cuda" in name:
@@ -160,17 +146,21 @@ def _in_place(node: ast.AST) -> str:
         keyword.arg == "inplace" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
         for keyword in node.keywords
     )
-    last = _last(node.func)
+    last = last_name(node.func)
     changes = isinstance(node.func, ast.Attribute) and last.endswith("_") and not last.endswith("__")
-    initial = isinstance(node.func, ast.Attribute) and _dotted(node.func.value).endswith("init")
+    initial = isinstance(node.func, ast.Attribute) and dotted(node.func.value).endswith("init")
     return "in-place operations" if truthy or (changes and not initial and last != "requires_grad_") else ""
 
 
 def _buffer(node: ast.AST) -> str:
     """`self.x = torch.empty(...)`: memory that outlives the call."""
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _last(node.value.func) in _BUFFER_MAKERS:
+    if (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and last_name(node.value.func) in _BUFFER_MAKERS
+    ):
         for target in node.targets:
-            if isinstance(target, ast.Attribute) and _dotted(target).startswith("self."):
+            if isinstance(target, ast.Attribute) and dotted(target).startswith("self."):
                 return "reused buffers"
     return ""
 
@@ -184,9 +174,9 @@ def _layout(node: ast.AST) -> str:
 
 
 def _precision(node: ast.AST) -> str:
-    if isinstance(node, ast.Call) and _last(node.func) in ("half", "bfloat16", "autocast"):
+    if isinstance(node, ast.Call) and last_name(node.func) in ("half", "bfloat16", "autocast"):
         return "reduced precision"
-    if isinstance(node, ast.Attribute) and node.attr in _HALVES and _dotted(node).startswith("torch."):
+    if isinstance(node, ast.Attribute) and node.attr in _HALVES and dotted(node).startswith("torch."):
         return "reduced precision"
     return ""
 
@@ -194,8 +184,8 @@ def _precision(node: ast.AST) -> str:
 def _settings(node: ast.AST) -> str:
     """`torch.backends.… = …`, `torch.set_float32_matmul_precision(…)`."""
     if isinstance(node, ast.Assign):
-        return "backend settings" if any(_dotted(t).startswith("torch.backends.") for t in node.targets) else ""
-    if isinstance(node, ast.Call) and _last(node.func) in ("set_float32_matmul_precision", "set_num_threads"):
+        return "backend settings" if any(dotted(t).startswith("torch.backends.") for t in node.targets) else ""
+    if isinstance(node, ast.Call) and last_name(node.func) in ("set_float32_matmul_precision", "set_num_threads"):
         return "backend settings"
     return ""
 
