@@ -79,6 +79,7 @@ def run_parser() -> Parser:
     judging.add_argument(
         "--class", dest="class_name", metavar="NAME", help="class in the reference, whatever the policy"
     )
+    add_baselines(judging)
     screen = parser.add_argument_group("screen and output")
     screen.add_argument("--headless", action="store_true", help="no workbench: progress and a table of results")
     screen.add_argument("--json", action="store_true", help="headless; the event stream, one JSON object a line")
@@ -126,6 +127,7 @@ def verify_parser() -> Parser:
         default="default",
         help="paper: time for 20 minutes, as CUDA-L1's final test does",
     )
+    add_baselines(parser)
     parser.add_argument(
         "--receipt", type=Path, metavar="FILE", help="keep all that was measured in FILE; alone: judge again"
     )
@@ -163,6 +165,15 @@ def serve_parser() -> Parser:
     )
     parser.add_argument("--port", type=count, default=8000, metavar="N", help="port on 127.0.0.1 (8000)")
     return parser
+
+
+def add_baselines(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--baselines",
+        choices=("eager", "known", "all"),
+        default="known",
+        help="what else the reference is timed as: eager alone, with those timed before (known), or all of them now",
+    )
 
 
 def add_limits_and_allowances(parser: argparse._ActionsContainer) -> None:

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudal1_core.versus import best_other, versus
+
 from cudal1_tui import words
 from cudal1_tui.plain import clean, one_line
 
@@ -135,6 +137,8 @@ def _facts(view: View) -> list[str]:
     if view.started_at is not None:
         facts.append(time.strftime("started: %Y-%m-%d %H:%M:%S %z", time.localtime(view.started_at)))
     told = f"{_name(best)}, {words.speedup_text(best.speedup)} {words.interval_text(best.interval)}" if best else "none"
+    if best and (other := best_other(view.baselines)) is not None:
+        told += f", {words.speedup_text(versus(best.speedup, view.baselines, other))} vs {one_line(other)}"
     return [*facts, f"best: {told}"]
 
 

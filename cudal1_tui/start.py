@@ -37,6 +37,7 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
             read_templates(options.templates) if options.templates else Templates(), toolkits=options.toolkits
         ),
         repair=options.repair,
+        baselines=options.baselines,
         keep_open=True,
         out=options.out,
     )

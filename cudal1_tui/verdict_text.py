@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cudal1_core.versus import EAGER, versus
 from rich.console import Console
 from rich.text import Text
 
@@ -28,8 +29,8 @@ def lines(verdict: Verdict, *, explain: bool) -> list[Text]:
         times = f"  reference {ms_text(verdict.reference_ms)}, candidate {ms_text(verdict.candidate_ms)}"
         found.append(Text(times + (f" on {device}" if device else "")))
     if verdict.baselines:
-        told = ", ".join(f"{name} {ms_text(ms)}" for name, ms in verdict.baselines.items())
-        found.append(Text(f"  the reference otherwise: {told}"))
+        told = ", ".join(_baseline(verdict, name) for name in verdict.baselines)
+        found.append(Text(f"  the reference by itself: {told}"))
     for label in verdict.labels:
         found.append(Text(f"  label {label}: {LABELS.get(label, '')}".rstrip(": "), style="yellow"))
     passed = sum(check.passed for check in verdict.checks)
@@ -37,6 +38,12 @@ def lines(verdict: Verdict, *, explain: bool) -> list[Text]:
         more = "" if explain else "; --explain shows the evidence"
         found.append(Text(f"  {passed} of {len(verdict.checks)} checks passed{more}", style="dim"))
     return found + (_evidence(verdict) if explain else [])
+
+
+def _baseline(verdict: Verdict, name: str) -> str:
+    against = None if name == EAGER else versus(verdict.speedup, verdict.baselines, name)
+    vs = f" (the candidate is {speedup_text(against)} of it)" if against else ""
+    return f"{name} {ms_text(verdict.baselines[name])}{vs}"
 
 
 def _headline(verdict: Verdict) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import sys
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine
 
+    from cudal1_core.archive import Archive
+    from cudal1_core.events import Event
     from cudal1_core.referee.verify import Judgement
 
 PAPER_BUDGET_S = 1200.0  # CUDA-L1's final test times a candidate for 20 minutes
@@ -86,7 +89,40 @@ def _judge(options: argparse.Namespace) -> tuple[Judgement, int]:
 
     read_reference(options.reference)
     _check_paths(options)
-    return interruptible(verify(options.reference, options.candidate, judge_options(options)))
+    with contextlib.closing(_archive(options.baselines)) as archive:
+        return interruptible(
+            verify(
+                options.reference,
+                options.candidate,
+                judge_options(options),
+                _tell_trouble,
+                archive=archive,
+                baselines=options.baselines,
+            )
+        )
+
+
+def _archive(baselines: str) -> Archive:
+    """The archive of the working directory; one in memory where there is none and nothing is to be kept."""
+    from cudal1_core.archive import Archive, open_archive
+    from cudal1_core.paths import archive_path, new_archive_path
+
+    if baselines == "eager" or (baselines == "known" and not archive_path().exists()):
+        return Archive()
+    try:
+        archive, trouble = open_archive(new_archive_path())
+    except OSError as error:
+        archive, trouble = Archive(), f"What baselines took cannot be kept: {error}"
+    if trouble:
+        print(f"cudal1-tui: {trouble}", file=sys.stderr)
+    return archive
+
+
+def _tell_trouble(event: Event) -> None:
+    from cudal1_core.events import TroubleMet
+
+    if isinstance(event, TroubleMet):
+        print(f"cudal1-tui: {event.title}", file=sys.stderr)
 
 
 async def _interruptible(judging: Coroutine[None, None, Judgement]) -> tuple[Judgement, int]:

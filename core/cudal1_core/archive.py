@@ -30,7 +30,7 @@ from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_S = 3.0  # longest wait for another process's write
 
 _SCHEMA = """
@@ -65,6 +65,10 @@ CREATE TABLE decisions (
     id INTEGER PRIMARY KEY, run TEXT NOT NULL, candidate TEXT NOT NULL, decision TEXT NOT NULL, path TEXT,
     made REAL NOT NULL
 );
+CREATE TABLE baselines (
+    key TEXT NOT NULL, name TEXT NOT NULL, ratio REAL NOT NULL, timed REAL NOT NULL,
+    PRIMARY KEY (key, name)
+);
 CREATE INDEX runs_of_task ON runs (task);
 CREATE INDEX candidates_by_source ON candidates (source_hash);
 CREATE INDEX exemplars_by_speed ON verdicts (run, speedup) WHERE verdict = 'accepted' AND drop_in;
@@ -76,6 +80,12 @@ _UPDATES = {
     1: """
 ALTER TABLE candidates ADD COLUMN prompt TEXT NOT NULL DEFAULT '';
 ALTER TABLE candidates ADD COLUMN repairs TEXT NOT NULL DEFAULT ''
+""",
+    2: """
+CREATE TABLE baselines (
+    key TEXT NOT NULL, name TEXT NOT NULL, ratio REAL NOT NULL, timed REAL NOT NULL,
+    PRIMARY KEY (key, name)
+)
 """,
 }
 
@@ -283,6 +293,15 @@ class Archive:
         """
         rows = self._db.execute(_EARLIER, (task.source_hash, task.model, task.device_name, run, until, limit))
         return tuple(Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows)
+
+    def baselines(self, key: str) -> dict[str, float]:
+        """Eager's time over that of each baseline that was timed under this key. Raises sqlite3.Error."""
+        rows = self._db.execute("SELECT name, ratio FROM baselines WHERE key = ?", (key,))
+        return {row["name"]: row["ratio"] for row in rows}
+
+    def keep_baseline(self, key: str, name: str, ratio: float) -> None:
+        """Replaces what was timed before. Raises sqlite3.Error."""
+        self._db.execute("INSERT OR REPLACE INTO baselines VALUES (?, ?, ?, ?)", (key, name, ratio, time.time()))
 
     def mark(self) -> int:
         """The newest verdict. Rows are only ever added, so that this number is a snapshot of what was found."""

@@ -52,6 +52,14 @@ def new_run_folder(working_directory: Path | None = None) -> RunFolder:
     return RunFolder(run, folder)
 
 
+def new_archive_path(working_directory: Path | None = None) -> Path:
+    """The archive's path, in a folder that is there. Raises OSError."""
+    folder = home(working_directory)
+    folder.mkdir(exist_ok=True)
+    _ignore(folder)
+    return archive_path(working_directory)
+
+
 def new_bench_folder(working_directory: Path | None = None) -> Path:
     """Makes `.cudal1/bench/`, where results lie that were given no other place. Raises OSError."""
     folder = home(working_directory) / "bench"

@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 
 from cudal1_core import exemplars, prompt
 from cudal1_core.archive import Archive
+from cudal1_core.baselines import TimesBaselines, Which, tell_baselines
 from cudal1_core.candidate import Candidate
 from cudal1_core.errors import Cudal1Error, RefereeError, UnjudgeableError, UsageError
 from cudal1_core.events import (
@@ -75,6 +76,7 @@ class RunOptions:
     exemplars: ExemplarOptions = field(default_factory=ExemplarOptions)
     prompt: PromptOptions = field(default_factory=PromptOptions)
     repair: int = 0  # times a rejected candidate goes back to a policy that converses
+    baselines: Which = "known"  # "all" times them before the first round; kept open, a run does so after the last
     keep_open: bool = False  # after the last round the stream waits for decisions and for `extend`
     out: Path | None = None  # where accepting writes, in place of <stem>_optimized.py
 
@@ -237,17 +239,34 @@ class Run:
             self._emit(TaskDescribed(task=self.task))
             for baseline in self._referee.baselines():
                 self._emit(baseline)
+            await self._tell_baselines(self.options.baselines)
             while True:
                 self._finish(await self._play_rounds(self.task))
                 if not self.options.keep_open:
                     break
-                await self._extended.wait()
-                self._extended.clear()
+                await self._wait_for_more()
                 self.ended = None
         except Exception as error:
             self._fail(error)
         if not self.options.keep_open:
             self._queue.put_nowait(None)
+
+    async def _tell_baselines(self, which: Which, *, quietly: bool = False) -> None:
+        if which != "eager" and isinstance(self._referee, TimesBaselines):
+            await tell_baselines(self._referee, self._archive, which, self._emit, quietly=quietly)
+
+    async def _wait_for_more(self) -> None:
+        """Waits for `extend`; meanwhile baselines that nobody has timed yet are, which ends when more is to be done."""
+        idle = "all" if self.options.baselines == "known" else self.options.baselines
+        timing = asyncio.create_task(self._tell_baselines(idle, quietly=True), name="baselines")
+        try:
+            await self._extended.wait()
+        finally:
+            timing.cancel()
+            await asyncio.wait([timing])
+            if not timing.cancelled():
+                timing.exception()  # a figure that is missing beside others is no reason to end a run
+        self._extended.clear()
 
     async def _prepare(self) -> None:
         with suppress(Cudal1Error):  # told when candidates are asked for

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from cudal1_core.baselines import EAGER, versus
+from cudal1_core.versus import EAGER, best_other, versus
 from textual.content import Content
 
 from cudal1_tui import words
@@ -68,7 +68,7 @@ def speed(row: Row | None, view: View, width: int) -> Content:
                 (words.sparkline(row.ratios, max(width - 14, 8)), ink), (f"  {row.blocks} blocks", "$muted")
             )
         )
-    timed = {**view.baselines, **(row.verdict.baselines if row.verdict else {})}
+    timed = _timed(row, view)
     lines += [_baseline(name, timed, row.speedup) for name in timed if name != EAGER]
     verdict = row.verdict
     if verdict is not None and verdict.win:
@@ -117,23 +117,21 @@ def _no_speed(row: Row | None) -> str:
     return "Not timed yet."
 
 
-def _others(row: Row, view: View) -> dict[str, float]:
-    timed = {**view.baselines, **(row.verdict.baselines if row.verdict else {})}
-    return {name: ms for name, ms in timed.items() if name != "eager"}
+def _timed(row: Row, view: View) -> dict[str, float]:
+    return {**view.baselines, **(row.verdict.baselines if row.verdict else {})}
 
 
 def _best_other(row: Row, view: View) -> list[tuple[str, str]]:
     """The speedup against the fastest baseline but eager, for one line."""
-    others = _others(row, view)
-    if not others or not row.candidate_ms:
+    timed = _timed(row, view)
+    name = best_other(timed)
+    if name is None or (against := versus(row.speedup, timed, name)) is None:
         return []
-    name, ms = min(others.items(), key=lambda other: other[1])
-    against = ms / row.candidate_ms
     return [(f"  {words.speedup_text(against)}", f"${words.speed_ink(against)}"), (f" vs {one_line(name)}", "$muted")]
 
 
-def _baseline(name: str, ms: float, candidate_ms: float | None) -> Content:
-    against = ms / candidate_ms if candidate_ms else None
+def _baseline(name: str, timed: dict[str, float], speedup: float | None) -> Content:
+    against = versus(speedup, timed, name)
     ink = f"${words.speed_ink(against)}"
     return Content.assemble(
         (f"vs {one_line(name)} ", "$muted"),

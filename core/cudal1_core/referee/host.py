@@ -22,6 +22,7 @@ from typing import Any, Literal
 
 import psutil
 
+from cudal1_core import baselines
 from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import BaselineTimed, CheckFinished, Event, PairsMeasured, StageStarted, TimingSampled
 from cudal1_core.referee import sandbox
@@ -36,6 +37,10 @@ Walls = Literal["none", "process", "all"]
 
 FOLDER = "cudal1-"
 START_SECONDS = 120.0  # importing torch on a cold disk
+BASELINE = """\
+from cudal1_core.referee.variants import variant
+ModelNew = variant({path!r}, {class_name!r}, {name!r})
+"""
 OVERALL_SECONDS = 900.0  # longest a single judgement may take before the referee itself is at fault
 
 
@@ -58,6 +63,7 @@ class Referee:
         self.zygote: asyncio.subprocess.Process | None = None
         self.count = 0
         self.eager_ms: float | None = None
+        self.ratios: dict[str, float] = {}  # of the other baselines that are known: eager's time over theirs
         self.cores: tuple[int, ...] = ()  # for candidates while they are not timed; empty: all
 
     async def __aenter__(self) -> Referee:
@@ -74,7 +80,10 @@ class Referee:
 
         Raises UnjudgeableError, RefereeError.
         """
-        self.path = path = reference.absolute()
+        path = reference.absolute()
+        if path != self.path:
+            self.ratios = {}
+        self.path = path
         _look(path)
         await self._leave()
         if self.zygote is None:
@@ -121,14 +130,7 @@ class Referee:
         files = {**self.helpers, "candidate.py": text}
         fds = await self._runner(candidate_id, walls="all", files=files)
         process = self.processes[-1]
-        rules = {
-            "path": str(process.folder / "candidate.py"),
-            "call_timeout": self.options.timeout_s,
-            "build_timeout": self.options.build_timeout_s,
-            "timing_budget_s": self.options.timing_budget_s,
-            "allow_precision": self.options.allow_precision,
-            "allow_output_reuse": self.options.allow_output_reuse,
-        }
+        rules = self._rules(process)
 
         def on_fact(fact: dict[str, Any]) -> None:
             for event in _events(candidate_id, fact):
@@ -149,9 +151,57 @@ class Referee:
             if self.log_dir == self.root:  # nobody will read what it printed
                 process.log.unlink(missing_ok=True)
 
+    def _rules(self, process: Process) -> dict[str, Any]:
+        return {
+            "path": str(process.folder / "candidate.py"),
+            "call_timeout": self.options.timeout_s,
+            "build_timeout": self.options.build_timeout_s,
+            "timing_budget_s": self.options.timing_budget_s,
+            "allow_precision": self.options.allow_precision,
+            "allow_output_reuse": self.options.allow_output_reuse,
+        }
+
     def baselines(self) -> list[Event]:
-        """What the reference alone was timed at, as events."""
-        return [BaselineTimed(baseline="eager", ms=self.eager_ms)] if self.eager_ms is not None else []
+        """What the reference was timed at so far, as events."""
+        return [BaselineTimed(baseline=name, ms=ms) for name, ms in self._milliseconds().items()]
+
+    def baseline_key(self) -> str:
+        """Stands for all that a baseline's time depends on."""
+        assert self.task is not None
+        return baselines.key(self.task, self.helpers, self.versions, self.options.mode)
+
+    def know_baseline(self, name: str, ratio: float) -> BaselineTimed:
+        """Every verdict from now on carries this baseline; `ratio` is eager's time over its own."""
+        self.ratios[name] = ratio
+        return BaselineTimed(baseline=name, ms=self._milliseconds()[name])
+
+    async def time_baseline(self, name: str) -> float:
+        """Eager's time over that of the reference run as `name`. Raises UnjudgeableError where it cannot be had."""
+        if self.line is None and self.path is not None:
+            await self.open(self.path)
+        task = self.task
+        if task is None:
+            raise RefereeError("no reference is open")
+        source = BASELINE.format(path=task.path, class_name=task.model, name=name)
+        fds = await self._runner(f"baseline-{name}", walls="process", files={"candidate.py": source.encode()})
+        process = self.processes[-1]
+        message = {"do": "baseline", "rules": self._rules(process), "name": name}
+        try:
+            await self._hand_over(message, fds)
+            result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, lambda fact: None)
+            return float(result["ratio"])
+        except asyncio.CancelledError:
+            self._hang_up()
+            raise
+        finally:
+            self.processes.remove(process)
+            await process.end()
+
+    def _milliseconds(self) -> dict[str, float]:
+        """By baseline; empty before a reference is open."""
+        if self.eager_ms is None:
+            return {}
+        return {"eager": self.eager_ms, **{name: self.eager_ms / ratio for name, ratio in self.ratios.items()}}
 
     async def _leave(self) -> None:
         """Ends the workers of the reference."""
@@ -311,7 +361,6 @@ class Referee:
     def _complete(self, result: dict[str, Any], isolation: tuple[str, ...]) -> Verdict:
         task = self.task
         assert task is not None
-        assert self.eager_ms is not None
         labels = set(result.get("labels", ()))
         walls = ("pid namespace", "network namespace", "landlock")
         if isolation and not all(any(layer.startswith(wall) for layer in isolation) for wall in walls):
@@ -326,7 +375,7 @@ class Referee:
             reference_ms=result.get("reference_ms"),
             candidate_ms=result.get("candidate_ms"),
             win=result.get("win"),
-            baselines={"eager": self.eager_ms},
+            baselines=self._milliseconds(),
             checks=tuple(Check(*check) for check in result.get("checks", ())),
             labels=tuple(sorted(labels)),
             device={"device": task.device, "name": task.device_name, "flags": task.flags},

@@ -25,6 +25,7 @@ from cudal1_core.referee.cores import Cores, set_aside
 from cudal1_core.referee.drawing import InputSource
 from cudal1_core.referee.judging import Judging, Rules
 from cudal1_core.referee.layout import leaf_of, same_bits
+from cudal1_core.referee.otherwise import time_baseline
 from cudal1_core.referee.pairs import time_alone
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import Canary
@@ -143,6 +144,18 @@ class Worker:
             candidate.detach()
             candidate.channel.close()
             candidate.control.close()
+
+    def baseline(self, rules: dict[str, Any], name: str) -> dict[str, float]:
+        """Times the reference run as the baseline `name` by the runner behind the two descriptors that came along."""
+        assert self.q is not None
+        assert self.reference is not None
+        channel_fd, control_fd = self.host.take_fds()
+        made = Rules(mode=self.mode, **rules)
+        runner = Runner(Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.canary, made.call_timeout)
+        try:
+            return time_baseline(self.q, self.reference, runner, made, name)
+        finally:
+            runner.close()
 
     def _tell(self, **fact: Any) -> None:
         self.host.send_json({"fact": fact})

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cudal1_core.archive import Archive
+from cudal1_core.baselines import Which, tell_baselines
 from cudal1_core.errors import UnjudgeableError
 from cudal1_core.events import Event, PairsMeasured
 from cudal1_core.referee.host import Referee
@@ -27,8 +29,14 @@ async def verify(
     candidate: Path,
     options: JudgeOptions,
     emit: Callable[[Event], None] = lambda event: None,
+    *,
+    archive: Archive | None = None,
+    baselines: Which = "known",
 ) -> Judgement:
-    """Judges the file `candidate` against the file `reference`. Raises RefereeError; all else is a verdict."""
+    """Judges the file `candidate` against the file `reference`. Raises RefereeError; all else is a verdict.
+
+    With an archive, the verdict carries the baselines that it knows, or with "all" every one.
+    """
     measured: list[PairsMeasured] = []
 
     def on_event(event: Event) -> None:
@@ -43,6 +51,8 @@ async def verify(
     async with Referee(options) as referee:
         try:
             await referee.open(reference)
+            if archive is not None and baselines != "eager":
+                await tell_baselines(referee, archive, baselines, emit)
             verdict = await referee.judge(candidate.stem, source, on_event)
         except UnjudgeableError as error:
             verdict = unjudgeable(error.category, str(error))

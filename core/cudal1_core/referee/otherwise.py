@@ -1,0 +1,73 @@
+"""Times a baseline: the reference run another way, judged as a candidate is, against the reference as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cudal1_core.errors import UnjudgeableError
+from cudal1_core.referee.checks import SLOTS, Checker, Comparison
+from cudal1_core.referee.drawing import Draw
+from cudal1_core.referee.judging import Rules
+from cudal1_core.referee.pairs import PairTimer
+from cudal1_core.referee.qualify import Qualified
+from cudal1_core.referee.runner import FaultError, Runner
+from cudal1_core.referee.timing import Estimate
+from cudal1_core.referee.turn import gpu_turn
+
+_NEXT = "Candidates are judged all the same; only this figure is missing beside them."
+
+
+class Leniently(Comparison):
+    """Does not hold other random numbers, or buffers that were warmed up, against a baseline."""
+
+    def block(
+        self, candidate: Runner, reference: Runner, draws: Sequence[Draw], seeds: list[int] | None, state: int
+    ) -> None:
+        if self.q.seeded or self.q.stateful:
+            self.sets += len(draws)
+        else:
+            super().block(candidate, reference, draws, seeds, state)
+
+    def outputs(
+        self, candidate: Runner, reference: Runner, slot: int, draw: Draw, seed: int | None, state: int
+    ) -> None:
+        if self.q.seeded or self.q.stateful:
+            self.sets += 1
+        else:
+            super().outputs(candidate, reference, slot, draw, seed, state)
+
+
+def time_baseline(q: Qualified, reference: Runner, runner: Runner, rules: Rules, name: str) -> dict[str, Any]:
+    """{"ratio", "low", "high"}: eager's time over the baseline's. Raises UnjudgeableError where it cannot be had."""
+    try:
+        with gpu_turn(q.device):
+            found = _timed(q, reference, runner, rules)
+    except FaultError as fault:
+        if reference.amid:
+            raise
+        raise UnjudgeableError(
+            "unsupported", f"the baseline {name} could not be timed: {fault.reason}"[:600], "", _NEXT
+        ) from fault
+    return {"ratio": found.speedup, "low": found.low, "high": found.high}
+
+
+def _timed(q: Qualified, reference: Runner, runner: Runner, rules: Rules) -> Estimate:
+    runner.freeze()
+    runner.build(
+        rules.build_timeout,
+        path=rules.path,
+        class_name="ModelNew",
+        is_reference=False,
+        settings=q.settings,
+        device=q.device,
+        mode=rules.mode,
+        seed=q.build_seed,
+        init=q.init,
+    )
+    checker = Checker(q, reference, runner, Leniently(q, "bf16"), True, rules.call_timeout + rules.build_timeout)
+    checker.attach(SLOTS)
+    checker.load(0)
+    for first in (True, False):  # compiled in the first call, and for other places in memory in the second
+        checker.one_by_one(0, [q.inputs.fresh() for _ in range(SLOTS)], first=first)
+    return PairTimer(q, checker, rules.timing_budget_s, lambda now, reference_ms, candidate_ms: None).measure().estimate
