@@ -21,6 +21,7 @@ from cudal1_core.referee.verify import unjudgeable
 from cudal1_core.verdict import Verdict
 
 CASES = Path(__file__).parent.parent / "cases"
+TRIES = 4
 MOST = 8  # in a group, so that none takes long by itself
 
 
@@ -92,6 +93,19 @@ def working_copy() -> Iterator[Path]:
         shutil.rmtree(top, ignore_errors=True)
 
 
+async def _judge(referee: Referee, case: Case, source: bytes) -> Verdict:
+    """Once more where too little was proven while other programs had the processor; never for a claim too large."""
+    for _ in range(TRIES):
+        try:
+            verdict = await referee.judge(case.name, source, lambda event: None)
+        except Cudal1Error as error:
+            return unjudgeable("referee_failed", str(error))
+        least = case.data["expect"].get("speedup_min", 0.0)
+        if "foreign_load" not in verdict.labels or (verdict.speedup or 0.0) >= least:
+            break
+    return verdict
+
+
 async def judge_all(
     chosen: list[Case],
     folder: Path,
@@ -117,10 +131,7 @@ async def judge_all(
                 elif not candidate.exists():
                     verdict = unjudgeable("bad_reference", f"{candidate}: there is no such file")
                 else:
-                    try:
-                        verdict = await referee.judge(case.name, candidate.read_bytes(), lambda event: None)
-                    except Cudal1Error as error:
-                        verdict = unjudgeable("referee_failed", str(error))
+                    verdict = await _judge(referee, case, candidate.read_bytes())
                 report(case, verdict, time.monotonic() - start)
                 start = time.monotonic()
 

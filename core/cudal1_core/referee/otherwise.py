@@ -13,7 +13,7 @@ from cudal1_core.referee.pairs import PairTimer
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate
-from cudal1_core.referee.turn import gpu_turn
+from cudal1_core.referee.turn import turn
 
 _NEXT = "Candidates are judged all the same; only this figure is missing beside them."
 
@@ -41,7 +41,7 @@ class Leniently(Comparison):
 def time_baseline(q: Qualified, reference: Runner, runner: Runner, rules: Rules, name: str) -> dict[str, Any]:
     """{"ratio", "low", "high"}: eager's time over the baseline's. Raises UnjudgeableError where it cannot be had."""
     try:
-        with gpu_turn(q.device):
+        with turn(q.device):
             found = _timed(q, reference, runner, rules)
     except FaultError as fault:
         if reference.amid:

@@ -31,7 +31,7 @@ from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import Truth
-from cudal1_core.referee.turn import gpu_turn
+from cudal1_core.referee.turn import turn
 from cudal1_core.reference import Task
 
 OTHER_WEIGHTS = 2  # sets of changed weights a task is judged with
@@ -76,7 +76,7 @@ class Worker:
         where = Path(path)
         chosen = _device(device)
         self.mode = mode
-        with gpu_turn(chosen):
+        with turn(chosen):
             eager_ms = self._qualify(
                 where, model, chosen, Channel.from_fd(channel_fd), control_fd, call_timeout, build_timeout
             )
@@ -141,9 +141,7 @@ class Worker:
             verdict = Judging(self.q, self.reference, candidate, made, self._tell).verdict()
             return {**verdict, "amid": self.reference.amid}
         finally:
-            candidate.detach()
-            candidate.channel.close()
-            candidate.control.close()
+            candidate.close()
 
     def baseline(self, rules: dict[str, Any], name: str) -> dict[str, float]:
         """Times the reference run as the baseline `name` by the runner behind the two descriptors that came along."""

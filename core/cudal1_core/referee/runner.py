@@ -22,7 +22,8 @@ from cudal1_core.referee.staging import Stage
 from cudal1_core.referee.supervisor import COMMAND
 from cudal1_core.verdict import REJECTED_CATEGORIES
 
-SAMPLE = 32  # words of each output read before the clock stops
+SAMPLE = 32  # words of each output that is copied, read before the clock stops
+PEEKS = 4  # elements of an output, of calls released by themselves
 GRACE_SECONDS = 10.0  # added to a limit for what is not the candidate's own work
 
 
@@ -74,6 +75,7 @@ class Runner:
         self.memory: int | None = None  # of the runner's process, for reading; None where outputs are copied
         self.names: Names | None = None
         self.amid = False  # a message of ours is not answered yet, or was answered with a fault
+        self.source = secrets.SystemRandom()
         self.random = torch.Generator()
         self.random.manual_seed(secrets.randbits(62))
 
@@ -286,6 +288,61 @@ class Runner:
             blocks.append(Block(len(steps), *seconds, _forms(answer, len(steps)), sample))
         self.amid = False
         return blocks
+
+    def one_at_a_time(
+        self,
+        slots: Sequence[int],
+        stage: Stage,
+        *,
+        seeds: list[int] | None = None,
+        scalars: dict[int, list[Any]] | None = None,
+        busy: float = 0.0,
+        null: bool = False,
+    ) -> list[Block]:
+        """Calls one by one, a block each. Where outputs are named the runner is not stopped between them, which takes
+        longer than a short call: each input is released once secret elements of the output before have been read.
+        """
+        if self.names is None:
+            return self.run(slots, stage, one_by_one=True, seeds=seeds, scalars=scalars, busy=busy, null=null)
+        assert self.memory is not None
+        self.amid = True
+        self.thaw()
+        self._send({"do": "run", "slots": list(slots), "one_by_one": True, "keep": True, "null": null})
+        self._claim(self.call_timeout + GRACE_SECONDS, "run")
+        blocks, seen = [], []
+        for slot in slots:
+            begin, end = stage.part([slot])
+            fresh, place = stage.arena.data[begin:end], self.arenas[0].data[begin:end]
+            chosen = self._secret_elements()
+            start = time.perf_counter_ns()
+            place.copy_(fresh)
+            self._send((scalars, seeds))
+            answer = self._claim(self.call_timeout, "run")
+            try:
+                words = [self.names.peek(self.memory, slot, leaf, index) for leaf, index in chosen]
+            except OSError as error:
+                raise FaultError("dishonest", f"an output lies where it cannot be read: {error}") from error
+            seconds = (time.perf_counter_ns() - start) / 1e9
+            blocks.append(Block(1, seconds, seconds, _forms(answer, 1)))
+            seen.append((slot, chosen, words))
+        self.freeze()
+        self._read(slots)
+        for slot, chosen, words in seen:
+            views = self.output_views(slot)
+            for (leaf, index), word in zip(chosen, words, strict=True):
+                if bytes(views[leaf][index].reshape(1).view(torch.uint8).numpy()) != word:
+                    raise FaultError(
+                        "dishonest", "outputs were still being written after they were said to be complete"
+                    )
+        self.amid = False
+        return blocks
+
+    def _secret_elements(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Elements of an output: the number of its tensor, and the place in it."""
+        filled = [number for number, leaf in enumerate(self.outputs.leaves) if leaf.numel]
+        chosen = self.source.choices(filled, k=PEEKS) if filled else []
+        shapes = [(number, self.outputs.leaves[number].shape) for number in chosen]
+        return [(number, tuple(self.source.randrange(size) for size in shape)) for number, shape in shapes]
 
     def confirm(self, blocks: Sequence[Block]) -> None:
         """The samples that stopped the clock are still what lies in the arena. Raises FaultError."""

@@ -1,4 +1,4 @@
-"""One GPU turn at a time on a GPU, over all processes of a user: what is timed must have the device to itself."""
+"""One turn at a time on a device, over all processes of a user: what is timed must have the device to itself."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 
 
 @contextmanager
-def gpu_turn(device: str) -> Iterator[None]:
-    """Waits until no other referee of this user checks or times on this GPU. No wait on the CPU."""
-    if device == "cpu":
-        yield
-        return
+def turn(device: str) -> Iterator[None]:
+    """Waits until no other referee of this user checks or times on this device, a GPU or the processor."""
     identity = (gpu_uuid(device) or device).replace("/", "_")
     path = Path(tempfile.gettempdir(), f"cudal1_turn_{os.getuid()}_{identity}.lock")
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def gpu_turn(device: str) -> AbstractContextManager[None]:
+    """The same for work that gets in the way of timing on a GPU only; no wait on the CPU."""
+    return nullcontext() if device == "cpu" else turn(device)
 
 
 def gpu_uuid(device: str) -> str | None:
