@@ -351,6 +351,10 @@ class Run:
         try:
             async for fragment in stream:
                 await self._gate.wait()
+                if (trouble := fragment.trouble) is not None:  # costs this candidate, not the run
+                    self._tell_trouble(trouble)
+                    if fragment.index not in ids:
+                        continue
                 if fragment.index not in ids:
                     self._written += 1
                     ids[fragment.index] = f"c{self._written:02d}"
@@ -407,7 +411,7 @@ class Run:
             self._failures += 1
             if self._failures >= MOST_FAILURES:
                 raise
-            self._emit(TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step))
+            self._tell_trouble(error)
             return Verdict("unjudgeable", category="unsupported", reason=error.title)
         self._failures = 0
         return verdict
@@ -445,6 +449,9 @@ class Run:
         if trouble is not None:
             self._emit(trouble)
 
+    def _tell_trouble(self, error: Cudal1Error) -> None:
+        self._emit(TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step))
+
     def _finish(self, reason: Reason) -> None:
         self.ended = reason
         best = self.best
@@ -459,7 +466,7 @@ class Run:
     def _fail(self, error: Exception) -> None:
         self.error = error
         if isinstance(error, Cudal1Error):
-            self._emit(TroubleMet(title=error.title, meaning=error.meaning, next_step=error.next_step))
+            self._tell_trouble(error)
         else:
             self._emit(
                 TroubleMet(

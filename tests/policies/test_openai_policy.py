@@ -14,7 +14,8 @@ import pytest
 from cudal1_core.errors import PolicyError, UsageError
 from cudal1_core.policies import make_policy
 from cudal1_core.policies.base import Fragment, Prompt, Turn
-from cudal1_core.policies.openai import TRIES, OpenAIPolicy, base_url, retry_after
+from cudal1_core.policies.chat import TRIES, base_url, context_in, retry_after
+from cudal1_core.policies.openai import OpenAIPolicy
 
 from tests.unit.scripted import make_task
 
@@ -176,9 +177,6 @@ def test_openais_key_goes_to_openai_alone(monkeypatch: pytest.MonkeyPatch) -> No
         (status(404, json.dumps({"error": {"message": "model m does not exist"}})), "model m does not exist"),
         (status(400, json.dumps({"detail": "context length exceeded"})), "context length exceeded"),
         (status(200, "<html>", content_type="text/html"), "No usable answer"),
-        (stream(chunk("half")), "broke off in the middle"),
-        (stream(chunk("half"), 'data: {"error": {"message": "engine died"}}\n\n'), "engine died"),
-        (stream(chunk("half"), "data: {no json\n\n"), "broke off in the middle"),
     ],
 )
 def test_what_cannot_be_used_is_said_at_once(answer: Answer, words: str) -> None:
@@ -187,13 +185,79 @@ def test_what_cannot_be_used_is_said_at_once(answer: Answer, words: str) -> None
     assert len(server.requests) == 1
 
 
-def test_a_connection_that_dies_under_a_stream_is_no_answer() -> None:
-    async def die(asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99999\r\n\r\n")
-        writer.write(chunk("half").encode())
-        await writer.drain()
+async def die(asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 99999\r\n\r\n")
+    writer.write(chunk("half").encode())
+    await writer.drain()
 
-    assert "broke off in the middle" in refused(Server([die]))
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (stream(chunk("half")), "before the answer was complete"),
+        (stream(chunk("half"), 'data: {"error": {"message": "engine died"}}\n\n'), "engine died"),
+        (stream(chunk("half"), "data: {no json\n\n"), "Expecting"),
+        (die, "peer closed connection"),
+    ],
+)
+def test_a_stream_that_breaks_off_costs_its_candidate_and_another_is_asked_for(answer: Answer, words: str) -> None:
+    server = Server([answer, GOOD])
+    fragments, _ = run(server)
+    broken = [one for one in fragments if one.index == 0]
+    assert [one.text for one in broken] == ["half", ""]
+    assert broken[-1].done
+    assert broken[-1].trouble is not None
+    assert "broke off in the middle" in broken[-1].trouble.title
+    assert words in broken[-1].trouble.meaning
+    second = [one for one in fragments if one.index == 1]
+    assert "".join(one.text for one in second) == "class ModelNew: é"
+    assert second[-1].done
+    assert second[-1].trouble is None
+    assert len(server.requests) == 2
+
+
+def test_a_server_that_dies_for_good_leaves_what_the_others_wrote() -> None:
+    fragments, _ = run(Server([GOOD, die]), n=2, streams=1)
+    whole = [one for one in fragments if one.done and one.trouble is None]
+    assert [one.index for one in whole] == [0]
+    assert {one.index for one in fragments if one.trouble is not None} == {1, 3}  # and its second try
+
+
+def test_a_stream_that_ends_before_its_first_word_is_no_candidate() -> None:
+    fragments, _ = run(Server([stream(), GOOD]))
+    assert [one.index for one in fragments if one.text] == [1, 1]
+    assert [one.index for one in fragments if one.trouble is not None] == [0]
+    assert "before the answer was complete" in refused(Server([stream()]))
+
+
+def test_a_server_that_is_gone_after_a_break_is_waited_for() -> None:
+    async def come_back() -> list[Fragment]:
+        server = Server([die, GOOD])
+        listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        pauses = 0
+
+        async def pause(seconds: float) -> None:
+            nonlocal pauses, listening
+            pauses += 1
+            if pauses == 2:
+                listening = await asyncio.start_server(server.serve, "127.0.0.1", port)
+
+        policy = OpenAIPolicy(f"127.0.0.1:{port}", "m", pause=pause)
+        policy._server._looked = True
+        fragments = []
+        async for fragment in policy.generate(ASKED, 1):
+            fragments.append(fragment)
+            if fragment.text == "half":
+                listening.close()
+                await listening.wait_closed()
+        await policy.close()
+        listening.close()
+        assert pauses == 2
+        return fragments
+
+    fragments = asyncio.run(asyncio.wait_for(come_back(), 60))
+    assert "".join(one.text for one in fragments if one.index == 1) == "class ModelNew: é"
 
 
 def test_no_server_there() -> None:
@@ -225,7 +289,7 @@ def test_leaving_the_group_leaves_every_stream_on_the_server() -> None:
 
         listening = await asyncio.start_server(serve, "127.0.0.1", 0)
         policy = OpenAIPolicy(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}", "m")
-        policy._looked = True
+        policy._server._looked = True
         group = policy.generate(ASKED, 2)
         seen = {(await anext(group)).index, (await anext(group)).index}
         assert seen == {0, 1}
@@ -238,21 +302,58 @@ def test_leaving_the_group_leaves_every_stream_on_the_server() -> None:
     asyncio.run(asyncio.wait_for(leave(), 60))
 
 
-@pytest.mark.parametrize(("context", "index"), [(None, 0), (100_000, 0), (400, 1), (10, 2)])
-def test_the_first_prompt_that_fits_the_servers_context_is_taken(context: int | None, index: int) -> None:
-    entry = {"id": "m", "max_model_len": context}
-    server = Server([GOOD], status(200, json.dumps({"data": [entry]})))
+def fit(server: Server, *texts: str) -> list[int]:
+    """The choice among the texts, made twice by the same policy."""
 
-    async def fit() -> int:
+    async def choose() -> list[int]:
         listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
         policy = OpenAIPolicy(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}", "m")
         try:
-            return await policy.fit(["x" * 3000, "x" * 600, "x" * 60])
+            return [await policy.fit(texts), await policy.fit(texts)]
         finally:
             await policy.close()
             listening.close()
 
-    assert asyncio.run(fit()) == index
+    return asyncio.run(choose())
+
+
+TEXTS = ("x" * 3000, "x" * 600, "x" * 60)
+
+
+@pytest.mark.parametrize(("context", "index"), [(100_000, 0), (400, 1), (10, 2)])
+@pytest.mark.parametrize("key", ["max_model_len", "context_length", "n_ctx"])
+def test_the_first_prompt_that_fits_the_servers_context_is_taken(key: str, context: int, index: int) -> None:
+    entry = {"id": "m", "meta": {key: context}} if key == "n_ctx" else {"id": "m", key: context}
+    server = Server([GOOD], status(200, json.dumps({"data": [entry]})))
+    assert fit(server, *TEXTS) == [index, index]
+    assert server.requests == []
+
+
+REFUSALS = [
+    "This model's maximum context length is 400 tokens. However, you requested 1100 tokens (1000 in the messages).",
+    "the request exceeds the available context size (400 tokens), try increasing it",
+    "Requested tokens (1000) exceed context window of 400",
+]
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_a_server_that_lists_no_context_is_asked_and_names_it_in_its_refusal(words: str) -> None:
+    server = Server([status(400, json.dumps({"error": {"message": words}}))])
+    assert fit(server, *TEXTS) == [1, 1]
+    assert len(server.requests) == 1  # it is known from then on
+    assert server.requests[0][2]["max_tokens"] == 1
+
+
+def test_a_server_that_takes_the_longest_prompt_is_asked_once() -> None:
+    server = Server([GOOD])
+    assert fit(server, *TEXTS) == [0, 0]
+    assert len(server.requests) == 1
+
+
+def test_another_refusal_says_nothing_of_a_context() -> None:
+    assert context_in("model m does not exist") is None
+    assert context_in("no context given in 3 s") is None
+    assert fit(Server([status(400, json.dumps({"error": {"message": "bad request"}}))]), *TEXTS) == [0, 0]
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,22 @@ def test_an_answer_cut_off_is_judged_as_it_stands(bench: Bench) -> None:
     assert bench.referee.judged == ["c01"]
 
 
+def test_a_stream_that_breaks_off_costs_one_candidate_and_not_the_run(bench: Bench) -> None:
+    broke = PolicyError("it broke off", "the server died")
+    group: Group = [
+        Fragment(0, "half an ans"),
+        Fragment(0, "", done=True, trouble=broke),
+        Fragment(1, "", done=True, trouble=broke),  # nothing ever came of it
+        Fragment(2, code("a"), done=True),
+    ]
+    events = asyncio.run(told(bench.run(group, whole("b"))))
+    assert [event.candidate.text for event in of(events, CandidateWritten)] == ["half an ans", code("a"), code("b")]
+    assert [(trouble.title, trouble.meaning) for trouble in of(events, TroubleMet)] == [
+        ("it broke off", "the server died")
+    ] * 2
+    assert last(events).reason == "done"
+
+
 def test_the_next_round_is_shown_what_the_last_one_found(bench: Bench) -> None:
     bench.referee.verdicts = {"a": accepted(1.0), "b": accepted(3.0), "c": Verdict("rejected", "crashed")}
     asyncio.run(told(bench.run(whole("a", "b", "c"), whole("d"))))

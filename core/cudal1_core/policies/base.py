@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from cudal1_core.candidate import Candidate
+from cudal1_core.errors import PolicyError
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
@@ -59,6 +60,7 @@ class Fragment:
     done: bool = False  # last piece of this candidate
     title: str = ""  # set on the last piece where the policy knows it
     techniques: tuple[str, ...] = ()
+    trouble: PolicyError | None = None  # on the last piece: why it ends too early
 
 
 class Policy(Protocol):
