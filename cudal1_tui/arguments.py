@@ -17,6 +17,7 @@ COMMANDS = {
     "keys": "list the keys of the workbench",
     "train": "train a model in CUDA-L1's three stages, with the referee's rewards",
     "models": "list what was trained, and the words that use it",
+    "watch": "optimise a module whenever it is saved",
     "export": "write a run as a report, in Markdown and HTML",
     "serve": "open the workbench in a browser on this machine",
 }
@@ -44,6 +45,21 @@ def run_parser() -> Parser:
         "module", metavar="MODULE.py", type=Path, help="file with class Model, get_inputs and get_init_inputs"
     )
     parser.add_argument("--version", action="store_true", help="print the version")
+    add_work(parser)
+    screen = parser.add_argument_group("screen and output")
+    add_screen(screen)
+    screen.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where the best (headless) or the accepted candidate is written",
+    )
+    screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
+    return parser
+
+
+def add_work(parser: Parser) -> None:
+    """What a run does, and how its candidates are judged."""
     work = parser.add_argument_group("work")
     work.add_argument("--rounds", type=count, default=3, metavar="N", help="rounds (3)")
     work.add_argument("--group", type=count, default=4, metavar="N", help="candidates a round (4)")
@@ -80,20 +96,14 @@ def run_parser() -> Parser:
         "--class", dest="class_name", metavar="NAME", help="class in the reference, whatever the policy"
     )
     add_baselines(judging)
-    screen = parser.add_argument_group("screen and output")
+
+
+def add_screen(screen: argparse._ActionsContainer) -> None:
     screen.add_argument("--headless", action="store_true", help="no workbench: progress and a table of results")
     screen.add_argument("--json", action="store_true", help="headless; the event stream, one JSON object a line")
-    screen.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where the best (headless) or the accepted candidate is written",
-    )
-    screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
     screen.add_argument("--theme", metavar="NAME", help="colours of the workbench")
     screen.add_argument("--ascii", action="store_true", help="draw with ASCII alone")
     screen.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
-    return parser
 
 
 def verify_parser() -> Parser:

@@ -104,6 +104,12 @@ def _bench(words: list[str]) -> int:
     return bench(words)
 
 
+def _watch(words: list[str]) -> int:
+    from cudal1_tui.watch import main as watch
+
+    return watch(words)
+
+
 def _train(words: list[str]) -> int:
     from cudal1_tui.train import main as train
 
@@ -188,6 +194,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "keys": _keys,
     "train": _train,
     "models": _models,
+    "watch": _watch,
     "export": _export,
     "serve": _serve,
 }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from functools import singledispatchmethod
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from cudal1_core.events import (
+    AcceptedJudged,
     BaselineTimed,
     CandidateWritten,
     DecisionMade,
     Event,
     PolicyLoading,
+    ReferenceSeen,
     RoundFinished,
     RoundStarted,
     RunFinished,
@@ -22,15 +25,17 @@ from cudal1_core.events import (
     TimingSampled,
     TroubleMet,
     VerdictReached,
+    WatchStarted,
 )
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from cudal1_tui.plain import one_line
-from cudal1_tui.words import DASH, interval_text, ms_text, speedup_text
+from cudal1_tui.words import DASH, STANDINGS, interval_text, ms_text, speedup_text
 
 if TYPE_CHECKING:
+    from cudal1_core.candidate import Candidate
     from cudal1_core.policies.base import Judged
     from cudal1_core.rounds import Run
     from cudal1_core.verdict import Verdict
@@ -46,10 +51,11 @@ _ENDINGS = {
 
 
 class Progress:
-    """A context in which events are told as they come."""
+    """A context in which events are told as they come; `run` is None where the result is not printed."""
 
-    def __init__(self, run: Run, errors: Console | None = None, output: Console | None = None) -> None:
+    def __init__(self, run: Run | None, errors: Console | None = None, output: Console | None = None) -> None:
         self._run = run
+        self._candidates: dict[str, Candidate] = {}  # of the run that is told
         self._errors = errors or Console(stderr=True, highlight=False, soft_wrap=True)
         self._output = output or Console(highlight=False)
         if output is None and not self._output.is_terminal:
@@ -76,6 +82,8 @@ class Progress:
 
     @_tell.register
     def _(self, event: RunStarted) -> None:
+        self._candidates.clear()
+        self._round = ""
         self._now(f"reading {Path(event.reference).name}")
 
     @_tell.register
@@ -99,6 +107,7 @@ class Progress:
 
     @_tell.register
     def _(self, event: CandidateWritten) -> None:
+        self._candidates[event.candidate.id] = event.candidate
         self._now(f"{event.candidate.id} written")
 
     @_tell.register
@@ -116,9 +125,8 @@ class Progress:
 
     @_tell.register
     def _(self, event: VerdictReached) -> None:
-        judged = self._run.judged[event.candidate]
-        verdict = event.verdict
-        what = one_line(judged.candidate.title) or ", ".join(judged.candidate.techniques)
+        candidate, verdict = self._candidates[event.candidate], event.verdict
+        what = one_line(candidate.title) or ", ".join(candidate.techniques)
         why = "" if verdict.accepted else f": {one_line(verdict.reason or '')}"
         line = f"  {event.candidate} {_word(verdict)} {_speed(verdict)} {what}{why}"
         self._line(" ".join(line.split(" ")), "" if verdict.accepted else "dim")
@@ -143,23 +151,52 @@ class Progress:
     @_tell.register
     def _(self, event: RunFinished) -> None:
         self._line(_ENDINGS[event.reason], "bold")
+        self._now("waiting for a change")
+
+    @_tell.register
+    def _(self, event: WatchStarted) -> None:
+        how = "" if event.how == "inotify" else f", by {event.how}"
+        found = "1 reference" if event.references == 1 else f"{event.references} references"
+        self._line(f"watching {', '.join(event.paths)}: {found}{how}", "bold")
+        self._now("waiting for a change")
+
+    @_tell.register
+    def _(self, event: ReferenceSeen) -> None:
+        at = time.strftime("%H:%M:%S", time.localtime(event.at))
+        if event.state == "changed":
+            self._line(f"{at} {Path(event.path).name} was saved", "bold")
+        elif event.state == "unchanged":
+            self._line(f"{at} {Path(event.path).name}: {event.message}", "dim")
+        else:
+            self._line(f"{at} {event.message}; waiting", "yellow")
+
+    @_tell.register
+    def _(self, event: AcceptedJudged) -> None:
+        was = f", was {speedup_text(event.was)}" if event.was is not None else ""
+        figure = f" {speedup_text(event.speedup)} {interval_text(event.interval)}" if event.speedup is not None else ""
+        why = f": {one_line(event.reason)}" if event.reason else ""
+        name = Path(event.path).name
+        self._line(
+            f"  {name}: {STANDINGS[event.state]}{figure}{was}{why}", "bold red" if event.state == "wrong" else ""
+        )
 
     def print_result(self, out: Path | None) -> None:
-        """The table of every verdict, best first, and where the best went."""
+        """The table of every verdict, best first, and where the best went; needs a run."""
+        assert self._run is not None
         if self._run.error is not None and not self._run.judged:
             return
         if self._run.judged:
-            self._output.print(self._table())
-        self._output.print(Text(self._last_word(out)), soft_wrap=True)
+            self._output.print(self._table(self._run))
+        self._output.print(Text(self._last_word(self._run, out)), soft_wrap=True)
 
-    def _table(self) -> Table:
+    def _table(self, run: Run) -> Table:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for heading in ("candidate", "verdict"):
             table.add_column(heading, no_wrap=True)
         for heading in ("speedup", "interval", "time"):
             table.add_column(heading, no_wrap=True, justify="right")
         table.add_column("techniques", overflow="fold")
-        for judged in sorted(self._run.judged.values(), key=_rank):
+        for judged in sorted(run.judged.values(), key=_rank):
             verdict = judged.verdict
             labels = f" ({', '.join(verdict.labels)})" if verdict.labels else ""
             techniques = ", ".join(judged.candidate.techniques) or judged.candidate.title
@@ -173,10 +210,10 @@ class Progress:
             )
         return table
 
-    def _last_word(self, out: Path | None) -> str:
-        best, reference = self._run.best, self._run.reference
-        if not self._run.judged:
-            why = "; nothing is left to try" if self._run.ended == "done" else ""
+    def _last_word(self, run: Run, out: Path | None) -> str:
+        best, reference = run.best, run.reference
+        if not run.judged:
+            why = "; nothing is left to try" if run.ended == "done" else ""
             return f"{reference.name}: no candidate was judged{why}."
         if best is None:
             return f"Nothing was accepted that could take the place of {reference.name}; nothing was written."
@@ -184,10 +221,10 @@ class Progress:
         slower = "" if speedup > 1 else f" No candidate is faster than {reference.name}."
         name = f"{id}, {speedup_text(speedup)}"
         if out is None:
-            stored = self._run.folder.source(id)
+            stored = run.folder.source(id)
             where = f" Its source is {_relative(stored)}." if stored else ""
             return f"Best: {name}.{slower}{where} Add --out FILE to have the best written to a file."
-        if self._run.decisions.get(id) == "kept":
+        if run.decisions.get(id) == "kept":
             return f"Best: {name}, written to {out}.{slower}"
         return f"Best: {name}, not written.{slower}"
 

@@ -18,45 +18,62 @@ from cudal1_core.templates import Templates, read_templates
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from cudal1_core.policies.base import Policy
 
 
 @contextmanager
 def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     """A run that has not begun; the archive is closed at the end. Raises UsageError."""
-    with_model = options.policy in WITH_MODEL  # there --model is the policy's, and --class the reference's
-    class_name = options.class_name or (None if with_model else options.model)
-    judging = JudgeOptions(device=options.device, model=class_name)
-    run_options = RunOptions(
+    settings = run_options(options)
+    folder = new_run_folder()
+    policy = policy_of(options, folder.logs)
+    archive, trouble = open_archive(archive_path())
+    try:
+        referee = Referee(settings.judge, log_dir=folder.logs)
+        yield Run(options.module, settings, referee, policy, archive, folder, trouble=trouble)
+    finally:
+        archive.close()
+
+
+def run_options(options: argparse.Namespace, *, keep_open: bool = True) -> RunOptions:
+    """Raises UsageError where the templates cannot be used."""
+    return RunOptions(
         rounds=options.rounds,
         group=options.group,
         budget_s=options.budget,
         seed=options.seed,
-        judge=judging,
+        judge=JudgeOptions(device=options.device, model=class_name(options)),
         exemplars=ExemplarOptions(how=options.exemplars),
         prompt=PromptOptions(
             read_templates(options.templates) if options.templates else Templates(), toolkits=options.toolkits
         ),
         repair=options.repair,
         baselines=options.baselines,
-        keep_open=True,
+        keep_open=keep_open,
         out=options.out,
     )
-    folder = new_run_folder()
-    policy = make_policy(
+
+
+def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
+    """Raises UsageError."""
+    return make_policy(
         options.policy,
         candidates=options.candidates,
         url=options.url,
-        model=options.model if with_model else None,
+        model=options.model if options.policy in WITH_MODEL else None,
         streams=options.streams,
         adapter=options.adapter,
         device=options.policy_device,
         dtype=options.dtype,
         longest=options.longest,
-        log_dir=folder.logs,
+        log_dir=log_dir,
     )
-    archive, trouble = open_archive(archive_path())
-    try:
-        referee = Referee(judging, log_dir=folder.logs)
-        yield Run(options.module, run_options, referee, policy, archive, folder, trouble=trouble)
-    finally:
-        archive.close()
+
+
+def class_name(options: argparse.Namespace) -> str | None:
+    """Of the reference: where the policy has a model --model is the model's, and --class the reference's."""
+    with_model = options.policy in WITH_MODEL
+    named: str | None = options.class_name or (None if with_model else options.model)
+    return named

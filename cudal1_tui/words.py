@@ -20,6 +20,14 @@ LEGEND = {
     "!": "rejected for tampering, or cannot be judged",
 }
 
+STANDINGS = {  # what a file that was accepted before is worth today
+    "faster": "still faster",
+    "right": "still right",
+    "slower": "slower",
+    "wrong": "wrong",
+    "unjudged": "cannot be judged",
+    "gone": "reference gone",
+}
 LABELS = {
     "no_authored_kernel": "runs library kernels only; none of its own",
     "not_drop_in": "its weights differ in name or shape: never the best",
@@ -33,6 +41,7 @@ LABELS = {
     "output_reuse": "a later call changes an earlier output, which you allowed",
     "throttled": "the device slowed its clock while timing",
     "foreign_load": "other work was using the device while timing",
+    "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
     "not_isolated": "ran without the full sandbox on this machine",
 }
 

@@ -17,6 +17,7 @@ from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
 
 Stage = Literal["queued", "building", "checking", "timing"]
+Standing = Literal["faster", "right", "slower", "wrong", "unjudged", "gone"]  # right: as fast as the reference
 Decision = Literal["kept", "dismissed", "fed", "none"]  # "none" undoes an earlier decision
 
 
@@ -155,6 +156,37 @@ class TroubleMet(Event):
     title: str
     meaning: str = ""
     next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchStarted(Event):
+    """From here on every save is seen."""
+
+    paths: tuple[str, ...]  # what was named, absolute
+    references: int  # found so far
+    how: str  # "inotify", "polling"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceSeen(Event):
+    """What a save of a watched reference, or of a module that it imports, comes to."""
+
+    path: str  # of the reference, absolute
+    state: Literal["changed", "unchanged", "unreadable", "gone"]  # unchanged: only comments or spacing differ
+    message: str = ""  # file, line and reason where it cannot be used as it stands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedJudged(Event):
+    """A file that was accepted before, judged again."""
+
+    path: str  # of the file
+    reference: str  # absolute
+    state: Standing
+    speedup: float | None = None
+    interval: tuple[float, float] | None = None
+    was: float | None = None  # the speedup that its header told before
+    reason: str = ""  # where it is wrong or cannot be judged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,17 @@ def new_bench_folder(working_directory: Path | None = None) -> Path:
     return folder
 
 
+def new_watch_folder(working_directory: Path | None = None) -> Path | None:
+    """Makes `.cudal1/watch/`, where what a watch keeps between runs writes its logs; None where it cannot be made."""
+    folder = home(working_directory) / "watch"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _ignore(folder.parent)
+    except OSError:
+        return None
+    return folder
+
+
 def _ignore(base: Path) -> None:
     ignore = base / ".gitignore"
     if not ignore.exists():

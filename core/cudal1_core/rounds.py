@@ -10,13 +10,14 @@ import random
 import sqlite3
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from cudal1_core import exemplars, prompt
+from cudal1_core import exemplars, prompt, standing
+from cudal1_core.accepted import Accepted
 from cudal1_core.archive import Archive
 from cudal1_core.baselines import TimesBaselines, Which, tell_baselines
 from cudal1_core.candidate import Candidate
@@ -135,7 +136,9 @@ class Run:
         folder: RunFolder,
         *,
         trouble: str = "",
+        accepted: Sequence[Accepted] = (),
     ) -> None:
+        """`accepted` are files of this reference that are judged again before the first round."""
         self.reference = reference
         self.options = options
         self.folder = folder
@@ -146,6 +149,7 @@ class Run:
         self._referee = referee
         self._policy = policy
         self._archive = archive
+        self._accepted = accepted
         self._journal = Journal(folder, archive, trouble)
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._gate = asyncio.Event()
@@ -240,6 +244,9 @@ class Run:
             for baseline in self._referee.baselines():
                 self._emit(baseline)
             await self._tell_baselines(self.options.baselines)
+            for accepted in self._accepted:
+                for event in await standing.judge_again(self._referee, accepted):
+                    self._emit(event)
             while True:
                 self._finish(await self._play_rounds(self.task))
                 if not self.options.keep_open:

@@ -1,0 +1,1 @@
+"""Watching references: which files count, what a save means, and the run that follows it."""
