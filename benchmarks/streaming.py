@@ -3,7 +3,8 @@
     python benchmarks/streaming.py [--seconds 6] [--size 80x24]
 
 Eight candidates stream 1,000 tokens a second in all; the bare app appends the same text to a `Log`. Both run in turn
-in the same call, because a machine's own pace changes. It reports and never fails: a clock is no test.
+in the same call, because a machine's own pace changes. `waiting` is a run that has nothing to tell, whose clock and
+machine are shown; `done` is one that is over. It reports and never fails: a clock is no test.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Bare(App):
     async def stream(self):
         number = 0
         log, rate = self.query_one(Log), float(sys.argv[2])
-        while rate:
+        while rate > 0:
             log.write(TOKENS[number % len(TOKENS)])
             number += 1
             await asyncio.sleep(1 / rate)
@@ -49,7 +50,7 @@ WORKBENCH = """
 import asyncio, sys
 TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
 from pathlib import Path
-from cudal1_core.events import RoundStarted, RunStarted, TokenArrived
+from cudal1_core.events import RoundStarted, RunFinished, RunStarted, TokenArrived
 from cudal1_tui.app import WorkbenchApp, main
 
 class Streaming:
@@ -59,11 +60,13 @@ class Streaming:
                          budget_s=None, folder="")
         yield RoundStarted(round=1, exemplars=())
         number, rate = 0, float(sys.argv[2])
+        if rate < 0:
+            yield RunFinished(reason="done", best=None, best_speedup=None)
         while True:
-            if rate:
+            if rate > 0:
                 yield TokenArrived(candidate=f"c{number % 8:02d}", text=TOKENS[number // 8 % len(TOKENS)])
                 number += 1
-            await asyncio.sleep(1 / rate if rate else 3600)
+            await asyncio.sleep(1 / rate if rate > 0 else 3600)
     async def stop(self): ...
 
 main(WorkbenchApp(Streaming(), reference=Path(sys.argv[1])))
@@ -113,7 +116,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         reference = Path(folder) / "model.py"
         reference.write_text("class Model: ...\n")
-        for what, rate in (("streaming", 1000), ("idle", 0)):
+        for what, rate in (("streaming", 1000), ("waiting", 0), ("done", -1)):
             for name, program in (("bare", BARE), ("workbench", WORKBENCH)):
                 cpu, sent = measure(program, reference, rate, options.seconds, (columns, rows))
                 print(f"{what:<10}{name:<11}{cpu:5.1f} % of a core  {sent:7.1f} kB/s", flush=True)

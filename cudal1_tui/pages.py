@@ -18,8 +18,6 @@ from cudal1_tui.widgets.evidence import correctness, speed
 if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
-PAGES = ("evidence", "progress", "techniques", "decisions", "prompt", "answer", "output")
-OF_THE_RUN = ("progress", "techniques", "decisions")  # the others are about the selected candidate
 _SCALE = 60  # cells of a scale and a row of blocks
 _LOG_TAIL = 32_768  # bytes of a log that are read at a time
 _LONGEST = 200_000  # characters of a prompt or an answer that are shown

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from cudal1_tui import words
+from cudal1_tui.views import NO_PLOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 AXIS = 8  # cells left of the plot: a speedup and the line
 WIDEST = 6  # columns a candidate takes at most
-EMPTY = "Each candidate's speedup is plotted here once one has been timed."
 
 Cell = tuple[str, str]  # one character, its colour
 
@@ -51,7 +51,7 @@ def plot(view: View, width: int, height: int) -> list[Content]:
     """At most `height` lines, two of which are the axis; of too many candidates the last are shown."""
     timed = [row.speedup for row in view.rows if row.speedup is not None]
     if not timed:
-        return [Content.styled(EMPTY, "$muted")]
+        return [Content.styled(NO_PLOT, "$muted")]
     room, levels = max(width - AXIS, 8), min(max(height - 2, 4), 24)
     shown = view.rows[-room:]
     step = min(max(room // len(shown), 1), WIDEST)

@@ -18,8 +18,7 @@ from textual.widgets import Static
 from cudal1_tui.actions import ACTIONS, DECISIONS, Action, key_name
 from cudal1_tui.bridge import Pump
 from cudal1_tui.decisions import Note
-from cudal1_tui.pages import PAGES, page
-from cudal1_tui.plot import plot
+from cudal1_tui.views import NO_PLOT, PAGES
 from cudal1_tui.widgets.banner import Banner
 from cudal1_tui.widgets.candidate_list import CandidateList
 from cudal1_tui.widgets.code_stream import CodeMode, CodeStream
@@ -30,7 +29,7 @@ from cudal1_tui.widgets.now_line import NowLine
 from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
-from cudal1_tui.widgets.titles import Titles, titles
+from cudal1_tui.widgets.titles import subject, titles
 from cudal1_tui.words import speedup_text
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class WorkbenchScreen(Screen[None]):
         self.against: Against = "reference"
         self.marked: str | None = None
         self._drawn: View | None = None
-        self._titled: Titles | None = None
+        self._titled: tuple[object, ...] = ()  # what the titles were made from
         self._frames: Timer | None = None
         self._drain_due = False
         self._watch: Watch | None = None
@@ -170,10 +169,7 @@ class WorkbenchScreen(Screen[None]):
         self._draw_titles(row)
         checks, timing = self.query_one("#correctness", TextPane), self.query_one("#speed", TextPane)
         checks.show(correctness(row, view, checks.room))
-        small = self.query_one("#plot", TextPane)
-        if small.display:
-            height = small.scrollable_content_region.height
-            small.show(Content("\n").join(plot(view, small.room, height)))
+        self._draw_plot()
         timing.show(speed(row, view, timing.room))
         self.query_one("#summary", Line).put(summary(row, view))
 
@@ -349,20 +345,32 @@ class WorkbenchScreen(Screen[None]):
         row = view.row({"best": view.best, "marked": self.marked}.get(self.against))
         return (row.source, f"{self.against} {row.id}") if row else (self.session.reference_source, "reference")
 
+    def _draw_plot(self) -> None:
+        pane = self.query_one("#plot", TextPane)
+        if pane.display and not self.session.view.rows:
+            pane.show(Content.styled(NO_PLOT, "$muted"))
+        elif pane.display:
+            from cudal1_tui.plot import plot
+
+            pane.show(Content("\n").join(plot(self.session.view, pane.room, pane.scrollable_content_region.height)))
+
     def _draw_page(self) -> None:
         if self.pane_view in PAGES:
+            from cudal1_tui.pages import page
+
             pane = self.query_one("#page", TextPane)
             pane.show(page(self.pane_view, self.session.view, pane.room, pane.scrollable_content_region.height))
 
     def _draw_titles(self, row: Row | None) -> None:
-        stacked, code = self.has_class("-stacked"), self.query_one(CodeStream)
-        page = self.query_one("#page")
-        width = (page if self.pane_view in PAGES else code).outer_size.width
-        drawn = titles(row, self.pane_view, self._compared, stacked=stacked, width=width)
-        if drawn == self._titled:  # setting a title draws its whole pane again
+        panes = self.query_one("#code"), self.query_one("#page")
+        width = panes[self.pane_view in PAGES].outer_size.width
+        stacked, about = self.has_class("-stacked"), subject(row, self.pane_view, self._compared)
+        made_from = (stacked, width, self.pane_view, about)
+        if made_from == self._titled:  # setting a title draws its whole pane again
             return
-        self._titled = drawn
-        for pane in (code, page):
+        self._titled = made_from
+        drawn = titles(about, self.pane_view, stacked=stacked, width=width)
+        for pane in panes:
             pane.border_title, pane.border_subtitle = drawn.head, drawn.foot
 
     @property

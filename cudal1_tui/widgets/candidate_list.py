@@ -67,17 +67,18 @@ class CandidateList(ScrollView, can_focus=True):
 
     def show(self, view: View) -> None:
         """Draw again only the lines that changed, and keep the selected one in sight."""
-        old = {row.id: row for row in self._rows}
+        old = dict(enumerate(self._rows))  # a row keeps its place
         marks = {self._selected, self._best} ^ {view.selected, view.best}
         grew = len(view.rows) != len(self._rows)
         moved = view.selected != self._selected
-        changed = [n for n, row in enumerate(view.rows) if old.get(row.id) is not row or row.id in marks]
+        changed = [n for n, row in enumerate(view.rows) if row.id in marks or _differs(old.get(n), row)]
         self._rows, self._selected, self._best = view.rows, view.selected, view.best
         if grew:
             self.virtual_size = Size(self.size.width, len(view.rows) + 1)
             self.refresh()
         for number in changed:
-            self.refresh_lines(number + 1)
+            if number >= self.scroll_offset.y:  # else its line is the heading's
+                self.refresh_lines(number + 1)
         if moved or grew:
             self._reveal()
 
@@ -142,9 +143,23 @@ class CandidateList(ScrollView, can_focus=True):
         self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
 
+def _differs(old: Row | None, new: Row) -> bool:
+    """Whether the line looks different; text that grew by a little does not."""
+    if old is new:
+        return False
+    if old is None or (old.activity, old.verdict) != (new.activity, new.verdict):
+        return True
+    return _told(old) != _told(new)
+
+
+def _told(row: Row) -> tuple[object, ...]:
+    return row.id, words.checks_text(row), row.speedup, row.interval, row.decision, _title(row)
+
+
 def _title(row: Row) -> str:
     if row.candidate is None:
-        return f"{words.count_text(len(row.text))} chars"
+        long = len(row.text)  # told in steps, so that a line is not drawn again for every token
+        return f"{words.count_text(long - long % (100 if long > 100 else 20))} chars"
     title = one_line(row.candidate.title)
     labels = row.verdict.labels if row.verdict else ()
     return f"! not drop-in: {title}" if "not_drop_in" in labels else title

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.content import Content
 
-from cudal1_tui.pages import OF_THE_RUN, PAGES
 from cudal1_tui.plain import fit, one_line
+from cudal1_tui.views import OF_THE_RUN, VIEWS
 
 if TYPE_CHECKING:
     from cudal1_tui.view import Row
 
-VIEWS = ("code", "diff", *PAGES)  # in the order of their number keys
 _LEAST = 3  # views that are always listed
 _NAME = 22  # cells that a candidate's name keeps beside the views
 
@@ -27,9 +26,8 @@ class Titles:
     foot: Content
 
 
-def titles(row: Row | None, pane_view: str, against: str, *, stacked: bool, width: int) -> Titles:
-    """`width` is that of the pane in cells; `against` names what a difference starts from."""
-    name = subject(row, pane_view, against)
+def titles(name: str, pane_view: str, *, stacked: bool, width: int) -> Titles:
+    """`name` is the pane's subject, `width` that of the pane in cells."""
     room = max(width - 6, 10)
     if not stacked:
         return Titles(Content(fit(name, min(cell_len(name), room))), views(pane_view, room))
@@ -41,7 +39,7 @@ def titles(row: Row | None, pane_view: str, against: str, *, stacked: bool, widt
 
 
 def subject(row: Row | None, pane_view: str, against: str) -> str:
-    """What the pane is about."""
+    """What the pane is about; `against` names what a difference starts from."""
     if pane_view in OF_THE_RUN:
         return f"{pane_view} of the run"
     name = candidate_title(row)

@@ -12,7 +12,7 @@ from cudal1_core.events import TokenArrived
 from rich.cells import cell_len
 
 from cudal1_tui.screens.workbench import ZOOM
-from cudal1_tui.widgets.candidate_list import columns_for
+from cudal1_tui.widgets.candidate_list import CandidateList, columns_for
 from cudal1_tui.widgets.code_stream import CodeStream
 from tests.tui import recorded
 
@@ -52,6 +52,18 @@ async def test_text_waits_for_a_frame_and_facts_do_not(opened: Opened) -> None:
         await desk.tell([TokenArrived(candidate="c10", text=letter) for letter in "max(x)"])
         assert len(drawn) == 1
         assert drawn[0].endswith("max(x)")
+
+
+async def test_a_token_draws_no_line_of_the_list_again(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        drawn: list[int] = []
+        listed = desk.app.workbench.query_one(CandidateList)
+        listed.refresh_lines = lambda y, count=1: drawn.append(y)  # type: ignore[method-assign, assignment]
+        await desk.tell([TokenArrived(candidate="c10", text="y")])
+        assert drawn == []
+        await desk.tell([TokenArrived(candidate="c10", text="y" * 200)])
+        assert drawn == [10]
 
 
 async def test_hostile_text_is_shown_and_breaks_nothing(opened: Opened, size: Size) -> None:
@@ -205,5 +217,6 @@ def test_opening_the_workbench_imports_nothing_heavy() -> None:
     )
     heavy = {"torch", "numpy", "transformers", "vllm", "trl", "openai", "sqlite3", "cudal1_core.rounds"}
     assert loaded & heavy == set()
-    asked_for = {"cudal1_tui.screens.help", "cudal1_tui.screens.questions", "cudal1_tui.clipboard"}
+    names = ("screens.help", "screens.questions", "clipboard", "pages", "plot", "report")
+    asked_for = {f"cudal1_tui.{name}" for name in names}
     assert loaded & asked_for == set()

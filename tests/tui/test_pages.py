@@ -17,10 +17,11 @@ from rich.cells import cell_len
 
 from cudal1_tui.actions import ACTIONS
 from cudal1_tui.cli import main
-from cudal1_tui.pages import PAGES, page
+from cudal1_tui.pages import page
 from cudal1_tui.plot import plot, scale_for
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
+from cudal1_tui.views import PAGES
 from cudal1_tui.widgets.code_stream import CodeStream
 from cudal1_tui.widgets.text_pane import TextPane
 from tests.tui import recorded
@@ -222,3 +223,20 @@ def test_a_reader_that_leaves_early_is_no_fault() -> None:
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+async def test_the_view_that_is_shown_stands_out_among_the_views(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("b")
+        for key, pane, name in (("3", "page", "3 evidence"), ("1", "code", "1 code"), ("8", "page", "8 answer")):
+            await desk.press(key)
+            widget = desk.app.workbench.query_one(f"#{pane}")
+            parts = [part for part in (widget._border_title, widget._border_subtitle) if part is not None]
+            lit = [
+                part.plain[span.start : span.end]
+                for part in parts
+                for span in part.spans
+                if span.style == "$primary bold"
+            ]
+            assert lit == [name]
