@@ -61,7 +61,7 @@ def main(words: list[str]) -> int:
 
 
 def judge_options(options: argparse.Namespace) -> JudgeOptions:
-    budget = {"timing_budget_s": PAPER_BUDGET_S} if options.timing == "paper" else {}
+    budget = PAPER_BUDGET_S if options.timing == "paper" else JudgeOptions().timing_budget_s
     return JudgeOptions(
         device=options.device,
         model=options.model,
@@ -71,7 +71,8 @@ def judge_options(options: argparse.Namespace) -> JudgeOptions:
         allow_precision=options.allow_precision,
         allow_output_reuse=options.allow_output_reuse,
         expose=tuple(path.resolve() for path in options.expose),
-        **budget,
+        timing_budget_s=budget,
+        timing=options.timing,
     )
 
 

@@ -42,6 +42,7 @@ LABELS = {
     "throttled": "the device slowed its clock while timing",
     "foreign_load": "other work was using the device while timing",
     "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
+    "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
     "not_isolated": "ran without the full sandbox on this machine",
 }
 

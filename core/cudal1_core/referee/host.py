@@ -157,6 +157,7 @@ class Referee:
             "call_timeout": self.options.timeout_s,
             "build_timeout": self.options.build_timeout_s,
             "timing_budget_s": self.options.timing_budget_s,
+            "timing": self.options.timing,
             "allow_precision": self.options.allow_precision,
             "allow_output_reuse": self.options.allow_output_reuse,
         }

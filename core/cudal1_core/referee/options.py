@@ -20,3 +20,4 @@ class JudgeOptions:
     allow_output_reuse: bool = False
     expose: tuple[Path, ...] = ()  # extra paths the candidate may read
     timing_budget_s: float = 6.0  # most seconds spent on timing one candidate
+    timing: Literal["default", "paper"] = "default"  # paper: all the seconds are spent, see referee.paper
