@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from functools import singledispatchmethod
 from pathlib import Path
 
+from cudal1_core.advice.advice import Advice
+from cudal1_core.advice.case_base import CHEATS
 from cudal1_core.candidate import Candidate
 from cudal1_core.errors import Cudal1Error
 from cudal1_core.events import (
+    AdviceGiven,
     CandidateWritten,
     DecisionMade,
     Event,
@@ -30,7 +33,7 @@ from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_S = 3.0  # longest wait for another process's write
 
 _SCHEMA = """
@@ -69,6 +72,10 @@ CREATE TABLE baselines (
     key TEXT NOT NULL, name TEXT NOT NULL, ratio REAL NOT NULL, timed REAL NOT NULL,
     PRIMARY KEY (key, name)
 );
+CREATE TABLE advice (
+    run TEXT NOT NULL, candidate TEXT NOT NULL, given REAL NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY (run, candidate)
+);
 CREATE INDEX runs_of_task ON runs (task);
 CREATE INDEX candidates_by_source ON candidates (source_hash);
 CREATE INDEX exemplars_by_speed ON verdicts (run, speedup) WHERE verdict = 'accepted' AND drop_in;
@@ -85,6 +92,12 @@ ALTER TABLE candidates ADD COLUMN repairs TEXT NOT NULL DEFAULT ''
 CREATE TABLE baselines (
     key TEXT NOT NULL, name TEXT NOT NULL, ratio REAL NOT NULL, timed REAL NOT NULL,
     PRIMARY KEY (key, name)
+)
+""",
+    3: """
+CREATE TABLE advice (
+    run TEXT NOT NULL, candidate TEXT NOT NULL, given REAL NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY (run, candidate)
 )
 """,
 }
@@ -112,6 +125,15 @@ LEFT JOIN rounds o ON o.run = c.run AND o.round = c.round
 WHERE d.decision <> 'none'
   AND d.id = (SELECT max(l.id) FROM decisions l WHERE l.run = d.run AND l.candidate = d.candidate)
 ORDER BY d.id
+"""
+
+_CHEATS = """
+SELECT c.*, v.json AS verdict_json FROM verdicts v
+JOIN candidates c ON c.run = v.run AND c.id = v.candidate
+WHERE v.verdict = 'rejected' AND v.category IN ({marks})
+  AND v.rowid IN (SELECT max(w.rowid) FROM verdicts w JOIN candidates b ON b.run = w.run AND b.id = w.candidate
+                  GROUP BY b.source_hash)
+ORDER BY v.rowid DESC LIMIT ?
 """
 
 NEWEST = (1 << 63) - 1  # later than every mark
@@ -258,6 +280,12 @@ class Archive:
         )
 
     @_record.register
+    def _(self, event: AdviceGiven, run: str) -> None:
+        told = _storable(json.dumps(event.advice.to_json()))
+        values = (run, event.candidate, event.at, told)
+        self._db.execute("INSERT OR REPLACE INTO advice VALUES (?, ?, ?, ?)", values)
+
+    @_record.register
     def _(self, event: DecisionMade, run: str) -> None:
         self._insert(
             "decisions",
@@ -302,6 +330,17 @@ class Archive:
     def keep_baseline(self, key: str, name: str, ratio: float) -> None:
         """Replaces what was timed before. Raises sqlite3.Error."""
         self._db.execute("INSERT OR REPLACE INTO baselines VALUES (?, ?, ?, ?)", (key, name, ratio, time.time()))
+
+    def cheats(self, limit: int = 200) -> tuple[Judged, ...]:
+        """What was rejected as a cheat, of any task, one of each source, newest first. Raises sqlite3.Error."""
+        query = _CHEATS.format(marks=", ".join("?" * len(CHEATS)))
+        rows = self._db.execute(query, (*sorted(CHEATS), limit))
+        return tuple(Judged(_candidate(row), Verdict.from_json(json.loads(row["verdict_json"]))) for row in rows)
+
+    def advice(self, run: str, candidate: str) -> Advice | None:
+        """The newest on a candidate. Raises sqlite3.Error."""
+        row = self._db.execute("SELECT json FROM advice WHERE run = ? AND candidate = ?", (run, candidate)).fetchone()
+        return Advice.from_json(json.loads(row["json"])) if row else None
 
     def mark(self) -> int:
         """The newest verdict. Rows are only ever added, so that this number is a snapshot of what was found."""

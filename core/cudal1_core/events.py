@@ -12,6 +12,7 @@ import time
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+from cudal1_core.advice.advice import Advice
 from cudal1_core.candidate import Candidate
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
@@ -119,6 +120,14 @@ class VerdictReached(Event):
     candidate: str
     verdict: Verdict
     seconds: float  # from the start of building to the verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviceGiven(Event):
+    """What reading the source suggests; no verdict rests on it. A later one replaces an earlier one."""
+
+    candidate: str
+    advice: Advice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +266,7 @@ _NESTED: dict[str, Any] = {
     "task": Task.from_json,
     "verdict": Verdict.from_json,
     "check": lambda data: Check(**data),
+    "advice": Advice.from_json,
 }
 
 

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from cudal1_core.advice.advice import Advice, Finding, Review, Similar
 from cudal1_core.archive import SCHEMA_VERSION, Archive, ArchiveError, open_archive
 from cudal1_core.candidate import Candidate
 from cudal1_core.events import (
+    AdviceGiven,
     CandidateWritten,
     Decision,
     DecisionMade,
@@ -177,7 +179,8 @@ def test_an_archive_of_an_older_program_is_brought_up_to_date(tmp_path: Path) ->
     old = sqlite3.connect(path)
     for column in ("prompt", "repairs"):  # what version 1 did not have
         old.execute(f"ALTER TABLE candidates DROP COLUMN {column}")
-    old.execute("DROP TABLE baselines")  # nor this
+    for table in ("baselines", "advice"):  # nor these
+        old.execute(f"DROP TABLE {table}")
     old.execute("PRAGMA user_version = 1")
     old.close()
     archive = Archive(path)
@@ -188,3 +191,27 @@ def test_an_archive_of_an_older_program_is_brought_up_to_date(tmp_path: Path) ->
     (found,) = archive.earlier(make_task(), "r2")
     assert (found.candidate.prompt, found.candidate.repairs) == ("mend it", "c01")
     archive.close()
+
+
+def test_advice_is_kept_with_its_candidate_and_the_newest_counts() -> None:
+    archive = Archive()
+    start(archive, "r1")
+    judge(archive, "r1", "c01")
+    assert archive.advice("r1", "c01") is None
+    found = Advice((Finding("starts_threads", 3, "Thread(target=f)"),), (Similar("late", "k", "w", 0.5),))
+    archive.record("r1", AdviceGiven(candidate="c01", advice=found))
+    reviewed = Advice(found.findings, found.similar, Review("m", True, "a thread", 3, "it goes on"))
+    archive.record("r1", AdviceGiven(candidate="c01", advice=reviewed))
+    assert archive.advice("r1", "c01") == reviewed
+
+
+def test_what_was_rejected_as_a_cheat_is_found_again_once_each() -> None:
+    archive = Archive()
+    for run in ("r1", "r2"):
+        start(archive, run)
+        judge(archive, run, "c01", Verdict("rejected", "reuses_output", "changed later"))
+        judge(archive, run, "c02", Verdict("rejected", "wrong_result"))
+        judge(archive, run, "c03")
+    found = archive.cheats()
+    assert [judged.candidate.id for judged in found] == ["r2/c01"]
+    assert found[0].verdict.reason == "changed later"
