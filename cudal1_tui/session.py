@@ -74,6 +74,9 @@ class Session:
         before, now = self.view, self._clock()
         for event in events:
             self.view = reduce(self.view, event, now)
+        if before.run not in ("", self.view.run):  # a watch went on with the next run
+            self._decisions = Decisions(self.run)
+            self.source = _read(Path(self.view.reference))
         return ending(self.view) if self.view.finished_at != before.finished_at else None
 
     def trouble(self, error: Exception) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cudal1_core.events import (
+    AcceptedJudged,
     BaselineTimed,
     CandidateWritten,
     CheckFinished,
@@ -12,6 +13,7 @@ from cudal1_core.events import (
     Event,
     MachineSampled,
     PolicyLoading,
+    ReferenceSeen,
     RoundStarted,
     RunFinished,
     RunStarted,
@@ -21,17 +23,22 @@ from cudal1_core.events import (
     TokenArrived,
     TroubleMet,
     VerdictReached,
+    WatchStarted,
 )
 
 from cudal1_tui.view import SETTLE_S, Asked, Decided, Row, View
+from cudal1_tui.watch_view import watched
 
 
 def reduce(view: View, event: Event, now: float) -> View:
     """The view after `event`; `now` is monotonic time in seconds and only dates moves of the selection."""
     match event:
         case RunStarted():
+            if view.run not in ("", event.run):  # a watch goes on with the next run
+                view = View(watch=view.watch, machine=view.machine)
             return replace(
                 view,
+                run=event.run,
                 reference=event.reference,
                 policy=event.policy,
                 device=event.device,
@@ -60,6 +67,8 @@ def reduce(view: View, event: Event, now: float) -> View:
             return replace(view, machine=event)
         case TroubleMet():
             return replace(view, trouble=event)
+        case WatchStarted() | ReferenceSeen() | AcceptedJudged():
+            return replace(view, watch=watched(view.watch, event))
         case _:
             return _reduce_row(view, event, now)
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cudal1_core.reference import Task
     from cudal1_core.verdict import Check, Verdict
 
+    from cudal1_tui.watch_view import Watched
+
 Activity = Literal["writing", "queued", "building", "checking", "timing", "judged"]
 Direction = Literal["up", "down", "top", "newest"]
 
@@ -79,6 +81,8 @@ class Decided:
 class View:
     """Everything the workbench shows of a run."""
 
+    run: str = ""  # id
+    watch: Watched | None = None  # where saves start runs
     reference: str = ""  # path
     policy: str = ""
     device: str = ""

@@ -138,7 +138,7 @@ def activity_text(view: View, *, paused: bool) -> tuple[str, str]:
     if view.ending is not None:
         return "✓" if view.ending in ("done", "budget") else "!", view.ending
     if view.started_at is None:
-        return "·", "starting"
+        return "·", "watching" if view.watch else "starting"
     return ("·", "paused") if paused else ("▸", "running")
 
 

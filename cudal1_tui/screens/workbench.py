@@ -30,6 +30,7 @@ from cudal1_tui.widgets.reference_pane import ReferencePane
 from cudal1_tui.widgets.status_line import StatusLine
 from cudal1_tui.widgets.text_pane import TextPane
 from cudal1_tui.widgets.titles import subject, titles
+from cudal1_tui.widgets.watch_line import WatchLine
 from cudal1_tui.words import speedup_text
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class WorkbenchScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield StatusLine(id="status")
         yield NowLine(id="now")
+        yield WatchLine(id="watch")
         yield Banner(id="banner")
         with Container(id="body"):
             yield ReferencePane(id="reference", classes="pane")
@@ -161,6 +163,8 @@ class WorkbenchScreen(Screen[None]):
             self.query_one(ReferencePane).show(view, self.session.reference_source)
         if drawn is None or drawn.trouble is not view.trouble:
             self.query_one(Banner).show(view.trouble)
+        if drawn is None or drawn.watch is not view.watch:
+            self.query_one(WatchLine).show(view)
         self.query_one(CandidateList).show(view)
         mode: CodeMode = "diff" if self.pane_view == "diff" else "code"
         before, name = self._before()

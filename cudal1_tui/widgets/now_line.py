@@ -48,6 +48,8 @@ def work(view: View, *, paused: bool, wall: float, keys: Mapping[str, str]) -> s
     """What is being done, or why nothing is."""
     if view.ending is not None:
         return _ended(view)
+    if view.started_at is None and view.watch is not None:
+        return "waiting for a reference to be saved"
     if view.started_at is None or view.task is None:
         return "reading the reference, and timing it" + (
             f"; the policy is {one_line(view.loading)}" if view.loading else ""
@@ -66,6 +68,8 @@ def work(view: View, *, paused: bool, wall: float, keys: Mapping[str, str]) -> s
 
 def following(view: View, keys: Mapping[str, str]) -> list[str]:
     """What comes after that, nearest first."""
+    if view.started_at is None and view.watch is not None:
+        return []
     if view.ending is not None:
         more = f"{keys.get('more', '')} one more round"
         return [more] if view.ending in ("done", "budget") else []
