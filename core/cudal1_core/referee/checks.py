@@ -266,6 +266,7 @@ class Checker:
         self.q, self.reference, self.candidate = q, reference, candidate
         self.comparison = comparison
         self.drop_in = drop_in
+        self.reuses_output = False  # so its outputs must be in our hands before the next call
         self.first_call_timeout = first_call_timeout
         self.slots = list(range(SLOTS))
         self.stage = Stage(lay_out((), 0), q.device)

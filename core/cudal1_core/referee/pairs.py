@@ -127,7 +127,7 @@ class PairTimer:
         reference = self.checker.reference
         self.checker.attach(SLOTS)
         self.checker.load(0)
-        count = self._block_length()
+        count = 1 if self.checker.reuses_output else self._block_length()
         self.checker.attach(count)
         states = len(self.q.states) if self.checker.drop_in else 1
         self.checker.load(0)
