@@ -66,7 +66,7 @@ async def screenshot(
         app.workbench.draw()
         await pilot.press(*keys)
         await pilot.pause()
-        return app.export_screenshot(title="cudal1-tui")
+        return app.export_screenshot(title="cudal1-tui", simplify=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,7 +42,6 @@ LABELS = {
     "throttled": "the device slowed its clock while timing",
     "foreign_load": "other work was using the device while timing",
     "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
-    "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
     "not_isolated": "ran without the full sandbox on this machine",
 }
 
@@ -104,8 +103,10 @@ def ms_text(ms: float | None) -> str:
     return f"{value:.{places}f} {unit}"
 
 
-def machine_text(machine: MachineSampled) -> str:
+def machine_text(machine: MachineSampled | None) -> str:
     """`87% · 41/141 GB · 64 °C`, or `cpu 40% · 3/16 GB`; what is not known takes no room."""
+    if machine is None:
+        return ""
     parts = []
     if machine.use is not None:
         parts.append(f"{machine.use:.0f}%")
@@ -113,9 +114,12 @@ def machine_text(machine: MachineSampled) -> str:
         parts.append(f"{machine.used_gb:.0f}/{machine.total_gb:.0f} GB")
     if machine.celsius is not None:
         parts.append(f"{machine.celsius} °C")
-    if machine.foreign:
-        parts.append(f"! {machine.foreign} foreign")
-    return ("" if machine.gpu else "cpu ") + " · ".join(parts)
+    return ("" if machine.gpu else "cpu ") + " · ".join(parts) if parts else ""
+
+
+def foreign_text(machine: MachineSampled | None) -> str:
+    """`! 2 foreign`, kept in a line where the rest of the machine has no room: it makes times doubtful."""
+    return f"! {machine.foreign} foreign" if machine is not None and machine.foreign else ""
 
 
 def duration_text(seconds: float) -> str:

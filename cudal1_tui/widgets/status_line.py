@@ -38,7 +38,8 @@ def status(view: View, *, mode: str, paused: bool, seconds: float, width: int) -
         (0, _best_parts(best)),
         (4, [(one_line(view.policy), "$muted")] if view.policy else []),
         (1, [(fit(device, min(cell_len(device), 24)), "$muted")] if device else []),
-        (3, _machine_parts(view)),
+        (3, [(told, "$muted")] if (told := words.machine_text(view.machine)) else []),
+        (1, [(told, "$warning")] if (told := words.foreign_text(view.machine)) else []),
     ]
     clock = words.duration_text(seconds)
     for need in range(5, -1, -1):
@@ -47,12 +48,6 @@ def status(view: View, *, mode: str, paused: bool, seconds: float, width: int) -
         if room >= 2:
             return Content.assemble(left, " " * room, (clock, "$muted"), " ")
     return left
-
-
-def _machine_parts(view: View) -> list[Part]:
-    if view.machine is None:
-        return []
-    return [(words.machine_text(view.machine), "$warning" if view.machine.foreign else "$muted")]
 
 
 def _joined(groups: list[list[Part]]) -> list[Part]:
