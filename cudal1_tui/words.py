@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cudal1_core.events import MachineSampled
@@ -41,6 +41,8 @@ LABELS = {
     "output_reuse": "a later call changes an earlier output, which you allowed",
     "throttled": "the device slowed its clock while timing",
     "foreign_load": "other work was using the device while timing",
+    "above_roofline": "quicker than memory can be moved here: look for what it leaves out",
+    "fewer_operations": "quicker than the reference's operations: it found a way with fewer, or leaves some out",
     "unsettled": "two measurements, or parts of one, do not agree: no speedup is given",
     "not_isolated": "ran without the full sandbox on this machine",
 }
@@ -120,6 +122,11 @@ def machine_text(machine: MachineSampled | None) -> str:
 def foreign_text(machine: MachineSampled | None) -> str:
     """`! 2 foreign`, kept in a line where the rest of the machine has no room: it makes times doubtful."""
     return f"! {machine.foreign} foreign" if machine is not None and machine.foreign else ""
+
+
+def roofline_text(limits: dict[str, Any] | None) -> str:
+    """`62% of the memory roofline`; empty where it is not known."""
+    return f"{limits['share']:.0%} of the {limits['bound']} roofline" if limits else ""
 
 
 def duration_text(seconds: float) -> str:

@@ -59,6 +59,7 @@ class Verdict:
     isolation: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seed: str = ""
+    roofline: dict[str, Any] | None = None  # how near it comes to what the device allows, see referee.roofline
 
     @property
     def accepted(self) -> bool:

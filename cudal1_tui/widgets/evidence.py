@@ -71,6 +71,8 @@ def speed(row: Row | None, view: View, width: int) -> Content:
     timed = _timed(row, view)
     lines += [_baseline(name, timed, row.speedup) for name in timed if name != EAGER]
     verdict = row.verdict
+    if verdict is not None and verdict.roofline:
+        lines.append(Content.styled(words.roofline_text(verdict.roofline), "$muted"))
     if verdict is not None and verdict.win:
         win = one_line(verdict.win).replace("_", " ")
         lines.append(Content.assemble(("ran as ", "$muted"), win, (" (its own claim)", "$muted")))

@@ -8,7 +8,7 @@ from tests.e2e.workshop import Workshop
 
 KEYS = [
     "verdict", "category", "reason", "speedup", "speedup_interval", "reference_ms", "candidate_ms", "win",
-    "baselines", "checks", "labels", "device", "isolation", "versions", "seed",
+    "baselines", "checks", "labels", "device", "isolation", "versions", "seed", "roofline",
 ]  # fmt: skip
 
 
@@ -34,7 +34,9 @@ def test_right_is_accepted_with_its_evidence_and_a_receipt(workshop: Workshop) -
     assert low - 0.01 <= verdict["speedup"] <= high + 0.01  # rounded towards 1
     assert all(check["passed"] for check in verdict["checks"])
     assert all(check["name"] in ended.stderr for check in verdict["checks"])
+    assert "impostors - are zeros" in ended.stderr  # the task's own checks
     receipt = json.loads((workshop.folder / "r.json").read_text())
+    assert verdict.pop("advice") == {"labels": [], "findings": [], "similar": [], "review": None}
     assert receipt["verdict"] == verdict
     assert len(receipt["files"]["candidate"]["sha256"]) == 64
 

@@ -383,6 +383,7 @@ class Referee:
             isolation=isolation,
             versions=self.versions,
             seed=self.seed,
+            roofline=result.get("roofline"),
         )
 
 

@@ -12,6 +12,7 @@ from cudal1_core.referee.checks import SLOTS, Checker, Comparison
 from cudal1_core.referee.pairs import PairTimer, Samples, Speed
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import DeviceBusyError
+from cudal1_core.referee.roofline import ABOVE, roofline_of
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate, estimate
 from cudal1_core.referee.turn import gpu_uuid, turn
@@ -109,6 +110,7 @@ class Judging:
             speedup = self._paper_score(speed, samples)
         else:
             self._note("timing", True, speed.detail)
+        limits = self._roofline(found.candidate_ms / 1e3)
         win = self._observe()  # last, since a profiler slows the process from then on
         if comparison.used_precision:
             self.labels.add("reduced_precision")
@@ -122,6 +124,7 @@ class Judging:
             "reference_ms": found.reference_ms,
             "candidate_ms": found.candidate_ms,
             "win": win,
+            "roofline": limits,
         }
 
     def _paper_score(self, speed: Speed, samples: Samples) -> float | None:
@@ -134,6 +137,25 @@ class Judging:
             told += f", more than {paper.MOST_VARIANCE}, so the measurement is discarded"
         self._note("timing", not score.discarded, told)
         return score.value
+
+    def _roofline(self, seconds: float) -> dict[str, Any] | None:
+        """How near the candidate's time comes to what the device allows; None where that cannot be counted."""
+        try:
+            self.q.roofline = self.q.roofline or roofline_of(self.q)
+            limits = self.q.roofline.share(seconds)
+        except Exception as error:
+            self._note("roofline", True, f"cannot be counted for this reference: {type(error).__name__}: {error}"[:300])
+            return None
+        too_good = limits["memory"] > ABOVE
+        told = f"{limits['share']:.0%} of what {limits['bound']} allows: {limits['least_ms']:.3g} ms at least"
+        if too_good:
+            self.labels.add("above_roofline")
+            told += f"; {limits['bytes']} bytes cannot be moved in that time"
+        elif limits["compute"] > ABOVE:
+            self.labels.add("fewer_operations")
+            told += f"; too quick for the reference's {limits['operations']} operations, so it does fewer"
+        self._note("roofline", not too_good, told)
+        return limits
 
     def _timed(self, checker: Checker) -> tuple[Speed, Samples]:
         """Times the pair and tells every sample, with what the machine did meanwhile."""

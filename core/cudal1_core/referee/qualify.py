@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -25,6 +25,9 @@ from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.truth import FAR, Truth
 from cudal1_core.referee.weights import perturb
 from cudal1_core.verdict import Check
+
+if TYPE_CHECKING:
+    from cudal1_core.referee.roofline import Roofline
 
 SCALAR_OUTPUTS = (bool, int, float, complex, type(None))
 
@@ -52,6 +55,7 @@ class Qualified:
     text: str = ""  # the reference's source
     stateful: bool = False  # its buffers change with each call, so that an answer depends on the calls before
     tf32: bool = False  # the reference's settings give TF32 to operators it uses, so TF32 is its own precision
+    roofline: Roofline | None = None  # counted when the first candidate has been timed
     bounds: list[list[Bound | None]] = field(default_factory=list)  # by state, then by output tensor
     labels: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
