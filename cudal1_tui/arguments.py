@@ -95,6 +95,7 @@ def add_work(parser: Parser) -> None:
     judging.add_argument(
         "--class", dest="class_name", metavar="NAME", help="class in the reference, whatever the policy"
     )
+    _add_reviewer(judging)
     add_baselines(judging)
 
 
@@ -121,6 +122,7 @@ def verify_parser() -> Parser:
     _add_device_and_model(parser)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
     parser.add_argument("--explain", action="store_true", help="print every check with its evidence")
+    _add_reviewer(parser)
     parser.add_argument(
         "--mode",
         choices=("as-built", "eval", "train"),
@@ -222,6 +224,12 @@ def toolkits(text: str) -> tuple[str, ...]:
     if unknown := [name for name in names if name not in TOOLKITS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(TOOLKITS)}")
     return names
+
+
+def _add_reviewer(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--reviewer", metavar="URL#MODEL", help="a model's server to ask where a speedup jumps; advice, never verdict"
+    )
 
 
 def positive(text: str) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import open_archive
 from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.paths import archive_path, new_run_folder
@@ -29,10 +30,11 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     settings = run_options(options)
     folder = new_run_folder()
     policy = policy_of(options, folder.logs)
+    reviewer = Reviewer(options.reviewer) if options.reviewer else None
     archive, trouble = open_archive(archive_path())
     try:
         referee = Referee(settings.judge, log_dir=folder.logs)
-        yield Run(options.module, settings, referee, policy, archive, folder, trouble=trouble)
+        yield Run(options.module, settings, referee, policy, archive, folder, trouble=trouble, reviewer=reviewer)
     finally:
         archive.close()
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Coroutine
 
+    from cudal1_core.advice.advice import Advice
+    from cudal1_core.advice.adviser import Adviser
     from cudal1_core.archive import Archive
     from cudal1_core.events import Event
     from cudal1_core.referee.verify import Judgement
@@ -42,7 +44,7 @@ def main(words: list[str]) -> int:
             return again(options)
         if options.candidate is None:
             raise UsageError("cudal1-tui verify: CANDIDATE.py is missing", "A candidate defines `class ModelNew`.")
-        judgement, status = _judge(options)
+        judgement, advice, status = _judge(options)
         if options.receipt is not None:
             _write_receipt(options, judgement)
     except Cudal1Error as error:
@@ -52,11 +54,11 @@ def main(words: list[str]) -> int:
             print_json(Verdict("unjudgeable", category, f"{error.title} {error.meaning}".strip()))
         return error.exit_status
     if as_json:
-        print_json(judgement.verdict)
+        print_json(judgement.verdict, advice)
     if not as_json or options.explain:
         from cudal1_tui.verdict_text import print_verdict
 
-        print_verdict(judgement.verdict, explain=options.explain, to_errors=as_json)
+        print_verdict(judgement, advice, explain=options.explain, to_errors=as_json)
     return status
 
 
@@ -76,8 +78,9 @@ def judge_options(options: argparse.Namespace) -> JudgeOptions:
     )
 
 
-def print_json(verdict: Verdict) -> None:
-    print(json.dumps(verdict.to_json(), allow_nan=False))
+def print_json(verdict: Verdict, advice: Advice | None = None) -> None:
+    told = advice.to_json() if advice is not None else None
+    print(json.dumps({**verdict.to_json(), "advice": told}, allow_nan=False))
 
 
 def interruptible(judging: Coroutine[None, None, Judgement]) -> tuple[Judgement, int]:
@@ -85,13 +88,16 @@ def interruptible(judging: Coroutine[None, None, Judgement]) -> tuple[Judgement,
     return asyncio.run(_interruptible(judging))
 
 
-def _judge(options: argparse.Namespace) -> tuple[Judgement, int]:
+def _judge(options: argparse.Namespace) -> tuple[Judgement, Advice | None, int]:
+    from cudal1_core.advice.adviser import Adviser
+    from cudal1_core.advice.reviewer import Reviewer
     from cudal1_core.referee.verify import verify
 
     read_reference(options.reference)
     _check_paths(options)
+    reviewer = Reviewer(options.reviewer) if options.reviewer else None
     with contextlib.closing(_archive(options.baselines)) as archive:
-        return interruptible(
+        judgement, status = interruptible(
             verify(
                 options.reference,
                 options.candidate,
@@ -101,6 +107,23 @@ def _judge(options: argparse.Namespace) -> tuple[Judgement, int]:
                 baselines=options.baselines,
             )
         )
+        advice = None
+        if status <= 2:
+            with contextlib.suppress(KeyboardInterrupt):  # the verdict is there; what is said beside it can be left
+                advice = asyncio.run(_advise(options, judgement.verdict, Adviser(archive.cheats, reviewer)))
+        return judgement, advice, status
+
+
+async def _advise(options: argparse.Namespace, verdict: Verdict, adviser: Adviser) -> Advice:
+    """What reading the candidate suggests, once the verdict stands."""
+    reference, source = (
+        path.read_bytes().decode("utf-8", "replace") for path in (options.reference, options.candidate)
+    )
+    try:
+        advice = await adviser.advise(source)
+        return await adviser.review(reference, source, advice) if adviser.wants_review(verdict, None) else advice
+    finally:
+        await adviser.close()
 
 
 def _archive(baselines: str) -> Archive:

@@ -18,11 +18,15 @@ from typing import Literal, Protocol
 
 from cudal1_core import exemplars, prompt, standing
 from cudal1_core.accepted import Accepted
+from cudal1_core.advice.advice import Advice
+from cudal1_core.advice.adviser import Adviser
+from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import Archive
 from cudal1_core.baselines import TimesBaselines, Which, tell_baselines
 from cudal1_core.candidate import Candidate
 from cudal1_core.errors import Cudal1Error, RefereeError, UnjudgeableError, UsageError
 from cudal1_core.events import (
+    AdviceGiven,
     CandidateWritten,
     Decision,
     DecisionMade,
@@ -50,6 +54,7 @@ from cudal1_core.stopwatch import Stopwatch
 from cudal1_core.verdict import Verdict
 
 MOST_FAILURES = 3  # of the referee, in a row, after which a run ends
+REVIEW_S = 60.0  # longest wait for what a reviewer has not said when the rounds are over
 STOP_S = 2.0  # longest time the ending of all children may take
 
 Reason = Literal["done", "budget", "stopped", "failed"]
@@ -137,8 +142,10 @@ class Run:
         *,
         trouble: str = "",
         accepted: Sequence[Accepted] = (),
+        reviewer: Reviewer | None = None,
     ) -> None:
-        """`accepted` are files of this reference that are judged again before the first round."""
+        """`accepted` are files of this reference that are judged again before the first round; `reviewer`, which the
+        run closes too, is asked where a speedup jumps."""
         self.reference = reference
         self.options = options
         self.folder = folder
@@ -150,6 +157,8 @@ class Run:
         self._policy = policy
         self._archive = archive
         self._accepted = accepted
+        self._adviser = Adviser(archive.cheats, reviewer)
+        self._reviews: set[asyncio.Task[None]] = set()
         self._journal = Journal(folder, archive, trouble)
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._gate = asyncio.Event()
@@ -248,7 +257,10 @@ class Run:
                 for event in await standing.judge_again(self._referee, accepted):
                     self._emit(event)
             while True:
-                self._finish(await self._play_rounds(self.task))
+                reason = await self._play_rounds(self.task)
+                if self._reviews:
+                    await asyncio.wait(self._reviews, timeout=REVIEW_S)
+                self._finish(reason)
                 if not self.options.keep_open:
                     break
                 await self._wait_for_more()
@@ -399,16 +411,29 @@ class Run:
         group.put(_Written(candidate, asked))
 
     async def _judge(self, candidate: Candidate) -> Verdict:
+        advice = await self._adviser.advise(candidate.source)
+        self._emit(AdviceGiven(candidate=candidate.id, advice=advice))
         started = time.monotonic()
         verdict = self._verdicts.get(candidate.source_hash)  # the same code twice in a run is judged once
         if verdict is None:
             verdict = await self._verdict(candidate)
             if verdict.verdict != "unjudgeable":
                 self._verdicts[candidate.source_hash] = verdict
-        self.judged[candidate.id] = Judged(candidate, verdict)
+        best = self.best
+        self.judged[candidate.id] = judged = Judged(candidate, verdict)
         seconds = time.monotonic() - started
         self._emit(VerdictReached(candidate=candidate.id, verdict=verdict, seconds=seconds))
+        await self._adviser.learn(judged)
+        if self._adviser.wants_review(verdict, best.verdict.speedup if best else None):
+            review = asyncio.create_task(self._review(candidate, advice), name="review")
+            self._reviews.add(review)
+            review.add_done_callback(self._reviews.discard)
         return verdict
+
+    async def _review(self, candidate: Candidate, advice: Advice) -> None:
+        assert self.task is not None
+        reviewed = await self._adviser.review(self.task.source, candidate.source, advice)
+        self._emit(AdviceGiven(candidate=candidate.id, advice=reviewed))
 
     async def _verdict(self, candidate: Candidate) -> Verdict:
         """The referee's own failure is told and leaves this candidate unjudged; the run ends when it stays."""
@@ -501,7 +526,10 @@ class Run:
         if self._preparing is not None:
             self._preparing.cancel()
             endings.add(self._preparing)
-        endings |= {asyncio.create_task(self._referee.close()), asyncio.create_task(self._policy.close())}
+        for review in self._reviews:
+            review.cancel()
+        closers = (self._referee.close(), self._policy.close(), self._adviser.close())
+        endings |= {*self._reviews, *(asyncio.create_task(closing) for closing in closers)}
         done, late = await asyncio.wait(endings, timeout=STOP_S / 2)
         for task in late:
             task.cancel()

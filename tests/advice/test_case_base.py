@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from cudal1_core.advice.case_base import Case, CaseBase, runs_of, shipped
+from cudal1_core.advice.case_base import CaseBase, runs_of, shipped
 from cudal1_core.candidate import Candidate
 from cudal1_core.policies.base import Judged
 from cudal1_core.verdict import Verdict
@@ -80,4 +80,6 @@ def test_it_grows_by_what_was_rejected_as_a_cheat_and_by_nothing_else() -> None:
 def test_source_that_cannot_be_tokenised_is_compared_by_its_words() -> None:
     broken = "class ModelNew(\n  '''never ends gc.get_objects()"
     assert runs_of(broken)["gc . get_objects"] == 1
-    assert CaseBase([Case("broken", "k", "w", broken)]).similar(broken)[0].name == "broken"
+    base = CaseBase()
+    assert base.learn(judged(broken, "dishonest"))
+    assert base.similar(broken)[0].name == "r/c01"

@@ -25,6 +25,7 @@ class Judgement:
     verdict: Verdict
     helpers: Mapping[str, bytes] = field(default_factory=dict)  # modules of the user that the reference imported
     measured: PairsMeasured | None = None  # None where nothing was timed
+    task: Task | None = None  # None where the reference could not be read
 
 
 async def verify(
@@ -61,8 +62,8 @@ async def verify(
             verdict = await referee.judge(candidate.stem, source, on_event)
         except UnjudgeableError as error:
             verdict = unjudgeable(error.category, str(error))
-        first = Judgement(verdict, referee.helpers, measured[-1] if measured else None)
         task = referee.task
+        first = Judgement(verdict, referee.helpers, measured[-1] if measured else None, task)
     if options.timing != "paper" or task is None or verdict.speedup is None:
         return first
     if not paper.is_suspicious(verdict.speedup, _best(archive, task)):
