@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "train a model in CUDA-L1's three stages, with the referee's rewards",
     "models": "list what was trained, and the words that use it",
     "watch": "optimise a module whenever it is saved",
+    "check": "judge every accepted file again; for CI and pre-commit",
     "export": "write a run as a report, in Markdown and HTML",
     "serve": "open the workbench in a browser on this machine",
 }
@@ -89,7 +90,7 @@ def add_work(parser: Parser) -> None:
     )
     work.add_argument("--seed", type=int, default=0, metavar="N", help="steers the policy, never the referee (0)")
     judging = parser.add_argument_group("judging")
-    _add_device_and_model(
+    add_device_and_model(
         judging, "for openai, transformers, vllm: their model; else the class in the reference, if not Model"
     )
     judging.add_argument(
@@ -119,7 +120,7 @@ def verify_parser() -> Parser:
     )
     parser.add_argument("reference", metavar="REFERENCE.py", nargs="?", type=Path, help="file with class Model")
     parser.add_argument("candidate", metavar="CANDIDATE.py", nargs="?", type=Path, help="file with class ModelNew")
-    _add_device_and_model(parser)
+    add_device_and_model(parser)
     parser.add_argument("--json", action="store_true", help="print exactly one JSON object")
     parser.add_argument("--explain", action="store_true", help="print every check with its evidence")
     _add_reviewer(parser)
@@ -198,7 +199,7 @@ def add_limits_and_allowances(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def _add_device_and_model(
+def add_device_and_model(
     parser: argparse._ActionsContainer, what: str = "class in the reference, if it is not Model"
 ) -> None:
     parser.add_argument(

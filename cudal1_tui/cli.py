@@ -125,6 +125,12 @@ def _models(words: list[str]) -> int:
     return models(options)
 
 
+def _check(words: list[str]) -> int:
+    from cudal1_tui.check import main as check
+
+    return check(words)
+
+
 def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
     from cudal1_tui.actions import keys_text, rebound
@@ -195,6 +201,7 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "train": _train,
     "models": _models,
     "watch": _watch,
+    "check": _check,
     "export": _export,
     "serve": _serve,
 }

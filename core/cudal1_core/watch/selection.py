@@ -50,6 +50,10 @@ class Selection:
             return False
         return not any(self._ignores(folder, root, "/") for root in self.folders if folder.is_relative_to(root))
 
+    def ignores(self, path: Path) -> bool:
+        """Whether a .gitignore leaves the file out."""
+        return any(self._ignores(path, root, "") for root in self.folders if path.is_relative_to(root))
+
     def forget(self, rules: Path) -> None:
         """A .gitignore was changed."""
         self._rules.pop(rules.parent, None)
