@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 LOG = "log.txt"  # in the folder of the training: what libraries print
+KNOWN = (0, 2, 3, 130, 143)  # statuses of the trainer; any other is a death
 LAST_WORDS = 2000  # characters of the log that are shown where the process ends without a word
 
 
@@ -139,7 +140,9 @@ class _Child:
     def status(self) -> int:
         """The exit status, once all is said."""
         status = self._process.wait()
-        return 128 + self._received if self._received and status else abs(status) if status >= 0 else 3
+        if status and self._received:
+            return 128 + self._received
+        return status if status in KNOWN else 3
 
     def last_words(self) -> str:
         self._log.seek(self._start)

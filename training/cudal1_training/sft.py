@@ -20,7 +20,7 @@ from cudal1_training.collecting import collect
 from cudal1_training.examples import Example, fitting, from_archive
 from cudal1_training.folder import append_line
 from cudal1_training.models import Start
-from cudal1_training.watching import Watch, newest_checkpoint
+from cudal1_training.watching import SameRandom, Watch, newest_checkpoint
 from cudal1_training.work import Work, rank, together, world
 from cudal1_training.writing import free_memory, out_of_memory
 
@@ -115,6 +115,8 @@ def finish(work: Work, trainer: Any, folder: Path, start: Start, stage: str, wha
     found = newest_checkpoint(folder)
     if rank() == 0:
         work.tell(TrainingPhase(stage=stage, what=what, total=max(0, steps), done=found[1]["step"] if found else 0))
+    if found is not None:
+        trainer.add_callback(SameRandom(trainer, found[0]))
     try:
         trainer.train(resume_from_checkpoint=str(found[0]) if found else None)
     except torch.OutOfMemoryError as error:

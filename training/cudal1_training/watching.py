@@ -88,6 +88,22 @@ class Watch(TrainerCallback):
         self._tell(TrainingSaved(stage=self._stage, step=state.global_step, path=str(checkpoint)))
 
 
+class SameRandom(TrainerCallback):
+    """The first step after a checkpoint draws what it would have drawn.
+
+    The trainer restores the generators too, but then makes a data loader, which draws from them.
+    """
+
+    def __init__(self, trainer: Any, checkpoint: Path) -> None:
+        self._trainer = trainer
+        self._checkpoint: Path | None = checkpoint
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self._checkpoint is not None:
+            self._trainer._load_rng_state(str(self._checkpoint))
+            self._checkpoint = None
+
+
 def newest_checkpoint(folder: Path) -> tuple[Path, dict[str, Any]] | None:
     """The last checkpoint that is whole, with what it remembers."""
     found = []
