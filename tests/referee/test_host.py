@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from pathlib import Path
 
 import psutil
 import pytest
-from cudal1_core.errors import RefereeError
+from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import CheckFinished, Event, StageStarted, TimingSampled
+from cudal1_core.referee.channel import Channel, pair
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.referee.processes import Line
+from cudal1_core.referee.turn import turn
 from cudal1_core.verdict import Verdict
 
 from tests.referee.conftest import RELU
@@ -123,3 +128,45 @@ def test_a_start_that_is_cut_off_is_closed_in_order() -> None:
         return referee
 
     assert not asyncio.run(cut_off()).root.exists()
+
+
+def test_waiting_for_a_turn_on_the_device_counts_against_nobody() -> None:
+    async def run() -> tuple[dict[str, object], str]:
+        ours, theirs = pair()
+        referee = Referee(OPTIONS)
+        referee.line = Line(ours)
+        await referee.line.connect()
+        worker = Channel(theirs)
+        worker.send_json({"fact": {"waits": True}})
+        answer = asyncio.create_task(referee._result(0.2, lambda fact: None))
+        await asyncio.sleep(0.5)
+        worker.send_json({"fact": {"waits": False}})
+        worker.send_json({"result": {"of": "it"}})
+        result = await answer
+        with pytest.raises(UnjudgeableError) as late:
+            await referee._result(0.2, lambda fact: None)
+        worker.close()
+        return result, late.value.category
+
+    assert asyncio.run(run()) == ({"of": "it"}, "reference_failed")
+
+
+def test_a_turn_is_waited_for_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    told: list[bool] = []
+    inside = threading.Event()
+
+    def other() -> None:
+        with turn("cpu", told.append):
+            inside.set()
+
+    with turn("cpu", told.append):
+        assert not told
+        thread = threading.Thread(target=other)
+        thread.start()
+        while not told:
+            time.sleep(0.01)
+        assert not inside.is_set()
+    thread.join(30)
+    assert told == [True, False]
+    assert inside.is_set()

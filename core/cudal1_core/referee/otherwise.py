@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cudal1_core.errors import UnjudgeableError
@@ -38,10 +38,15 @@ class Leniently(Comparison):
             super().outputs(candidate, reference, slot, draw, seed, state)
 
 
-def time_baseline(q: Qualified, reference: Runner, runner: Runner, rules: Rules, name: str) -> dict[str, Any]:
-    """{"ratio", "low", "high"}: eager's time over the baseline's. Raises UnjudgeableError where it cannot be had."""
+def time_baseline(
+    q: Qualified, reference: Runner, runner: Runner, rules: Rules, name: str, on_wait: Callable[[bool], None]
+) -> dict[str, Any]:
+    """{"ratio", "low", "high"}: eager's time over the baseline's. Raises UnjudgeableError where it cannot be had.
+
+    `on_wait` is told of a wait for the device's turn.
+    """
     try:
-        with turn(q.device):
+        with turn(q.device, on_wait):
             found = _timed(q, reference, runner, rules)
     except FaultError as fault:
         if reference.amid:

@@ -90,7 +90,7 @@ class Line:
     def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
         self.sender.send_pickle(message, fds)
 
-    async def receive(self, timeout: float) -> dict[str, Any]:
+    async def receive(self, timeout: float | None) -> dict[str, Any]:
         """Raises TimeoutError, or EOFError when the worker is gone."""
         async with asyncio.timeout(timeout):
             header = await self._exactly(4)

@@ -76,7 +76,7 @@ class Worker:
         where = Path(path)
         chosen = _device(device)
         self.mode = mode
-        with turn(chosen):
+        with turn(chosen, lambda waits: self._tell(waits=waits)):
             eager_ms = self._qualify(
                 where, model, chosen, Channel.from_fd(channel_fd), control_fd, call_timeout, build_timeout
             )
@@ -151,7 +151,7 @@ class Worker:
         made = Rules(mode=self.mode, **rules)
         runner = Runner(Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.canary, made.call_timeout)
         try:
-            return time_baseline(self.q, self.reference, runner, made, name)
+            return time_baseline(self.q, self.reference, runner, made, name, lambda waits: self._tell(waits=waits))
         finally:
             runner.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -13,12 +13,20 @@ import torch
 
 
 @contextmanager
-def turn(device: str) -> Iterator[None]:
-    """Waits until no other referee of this user checks or times on this device, a GPU or the processor."""
+def turn(device: str, on_wait: Callable[[bool], None] = lambda waits: None) -> Iterator[None]:
+    """Waits until no other referee of this user checks or times on this device, a GPU or the processor.
+
+    `on_wait` hears of the wait as it begins (True) and ends (False), where there is one.
+    """
     identity = (gpu_uuid(device) or device).replace("/", "_")
     path = Path(tempfile.gettempdir(), f"cudal1_turn_{os.getuid()}_{identity}.lock")
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait(True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            on_wait(False)
         yield
 
 
