@@ -33,7 +33,7 @@ from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 BUSY_S = 3.0  # longest wait for another process's write
 
 _SCHEMA = """
@@ -62,6 +62,7 @@ CREATE TABLE candidates (
 CREATE TABLE verdicts (
     run TEXT NOT NULL, candidate TEXT NOT NULL, verdict TEXT NOT NULL, category TEXT, speedup REAL,
     drop_in INTEGER NOT NULL, seconds REAL NOT NULL, reached REAL NOT NULL, json TEXT NOT NULL,
+    task INTEGER,
     PRIMARY KEY (run, candidate)
 );
 CREATE TABLE decisions (
@@ -77,8 +78,10 @@ CREATE TABLE advice (
     PRIMARY KEY (run, candidate)
 );
 CREATE INDEX runs_of_task ON runs (task);
+CREATE INDEX runs_by_start ON runs (started);
 CREATE INDEX candidates_by_source ON candidates (source_hash);
-CREATE INDEX exemplars_by_speed ON verdicts (run, speedup) WHERE verdict = 'accepted' AND drop_in;
+CREATE INDEX exemplars_of_task ON verdicts (task, reached)
+    WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL;
 CREATE INDEX decisions_of_candidate ON decisions (run, candidate, id);
 """
 
@@ -100,14 +103,20 @@ CREATE TABLE advice (
     PRIMARY KEY (run, candidate)
 )
 """,
+    4: """
+ALTER TABLE verdicts ADD COLUMN task INTEGER;
+UPDATE verdicts SET task = (SELECT task FROM runs WHERE id = run);
+DROP INDEX IF EXISTS exemplars_by_speed;
+CREATE INDEX runs_by_start ON runs (started);
+CREATE INDEX exemplars_of_task ON verdicts (task, reached)
+    WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL
+""",
 }
 
 _EARLIER = """
-SELECT c.*, v.json AS verdict_json FROM runs r
-JOIN tasks t ON t.id = r.task
-JOIN verdicts v ON v.run = r.id
+SELECT c.*, v.json AS verdict_json FROM verdicts v
 JOIN candidates c ON c.run = v.run AND c.id = v.candidate
-WHERE t.source_hash = ? AND t.model = ? AND t.device_name = ? AND r.id <> ?
+WHERE v.task = (SELECT id FROM tasks WHERE source_hash = ? AND model = ? AND device_name = ?) AND v.run <> ?
   AND v.verdict = 'accepted' AND v.drop_in AND v.speedup IS NOT NULL AND v.rowid <= ?
   AND coalesce((SELECT decision FROM decisions d WHERE d.run = c.run AND d.candidate = c.id
                 ORDER BY d.id DESC LIMIT 1), 'none') <> 'dismissed'
@@ -168,7 +177,7 @@ class Archive:
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._create()
         except sqlite3.Error as error:
-            raise ArchiveError(f"The archive {path} cannot be used", str(error)) from error
+            raise unusable(path, error) from error
 
     def _begin_log(self) -> None:
         """SQLite refuses this at once, without its busy wait, while another process makes the file."""
@@ -183,22 +192,34 @@ class Archive:
                 time.sleep(0.02)
 
     def _create(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")  # two processes may both be the first
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        scripts = [_SCHEMA] if version == 0 else [_UPDATES[step] for step in range(version, SCHEMA_VERSION)]
-        for script in scripts:
-            for statement in script.split(";"):
-                self._db.execute(statement)
-        if scripts:
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        self._db.execute("COMMIT")
-        if version > SCHEMA_VERSION:
+        """Makes the tables, or what an older version lacks of them, in one transaction; takes no lock otherwise."""
+        if self._version() < SCHEMA_VERSION:
+            self._db.execute("BEGIN IMMEDIATE")  # two processes may both be the first
+            try:
+                self._update(self._version())
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        if (version := self._version()) > SCHEMA_VERSION:
             self._db.close()
             raise ArchiveError(
                 f"The archive {self.path} is from a newer cudal1-tui",
                 f"It has version {version}; this program knows version {SCHEMA_VERSION}.",
                 "Update cudal1-tui, or move the file away.",
             )
+
+    def _version(self) -> int:
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        return int(version)
+
+    def _update(self, version: int) -> None:
+        scripts = [_SCHEMA] if version == 0 else [_UPDATES[step] for step in range(version, SCHEMA_VERSION)]
+        for script in scripts:
+            for statement in script.split(";"):
+                self._db.execute(statement)
+        if scripts:
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def close(self) -> None:
         self._db.close()
@@ -277,6 +298,7 @@ class Archive:
             seconds=event.seconds,
             reached=event.at,
             json=json.dumps(verdict.to_json()),
+            task=self._task_of(run),
         )
 
     @_record.register
@@ -310,9 +332,13 @@ class Archive:
             (event.at, event.reason, event.best, event.best_speedup, run),
         )
 
+    def _task_of(self, run: str) -> int | None:
+        row = self._db.execute("SELECT task FROM runs WHERE id = ?", (run,)).fetchone()
+        return row["task"] if row is not None else None
+
     def _insert(self, table: str, **values: object) -> None:
         names, marks = ", ".join(values), ", ".join("?" * len(values))
-        self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+        self._db.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
 
     def earlier(self, task: Task, run: str, limit: int = 200, until: int = NEWEST) -> tuple[Judged, ...]:
         """What earlier runs of the same source on the same device found and nobody dismissed, newest first.
@@ -362,6 +388,21 @@ class Archive:
     def tasks(self) -> tuple[Task, ...]:
         """Every task that was ever read, oldest first. Raises sqlite3.Error."""
         return tuple(Task.from_json(json.loads(row["json"])) for row in self._db.execute("SELECT json FROM tasks"))
+
+
+def unusable(path: Path | None, error: sqlite3.Error) -> ArchiveError:
+    """What is wrong with the file, and what to do."""
+    title, kept = f"The archive {path} cannot be used", "What is found is kept beside it, in runs/."
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return ArchiveError(title, f"{error}: another process holds it.", "Try again when that one has ended.")
+        case sqlite3.SQLITE_FULL:
+            return ArchiveError(title, f"{error}.", "Free some space, for example with `cudal1-tui prune`.")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            return ArchiveError(title, f"{error}.", "Look at the permissions of the file and of its folder.")
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return ArchiveError(title, f"{error}.", f"Move the file away; a new one is made. {kept}")
+    return ArchiveError(title, str(error))
 
 
 def open_archive(path: Path) -> tuple[Archive, str]:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from cudal1_core import archive as archive_module
 from cudal1_core.advice.advice import Advice, Finding, Review, Similar
-from cudal1_core.archive import SCHEMA_VERSION, Archive, ArchiveError, open_archive
+from cudal1_core.archive import _SCHEMA, SCHEMA_VERSION, Archive, ArchiveError, open_archive
 from cudal1_core.candidate import Candidate
 from cudal1_core.events import (
     AdviceGiven,
@@ -173,24 +174,73 @@ def test_where_it_cannot_be_opened_work_goes_on_in_memory(tmp_path: Path) -> Non
     assert path.read_text().startswith("this is no database")
 
 
-def test_an_archive_of_an_older_program_is_brought_up_to_date(tmp_path: Path) -> None:
+ARCHIVES = Path(__file__).with_name("archives")  # as each older version made them
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_an_archive_of_an_older_program_is_brought_up_to_date(tmp_path: Path, version: int) -> None:
     path = tmp_path / "archive.db"
-    Archive(path).close()
     old = sqlite3.connect(path)
-    for column in ("prompt", "repairs"):  # what version 1 did not have
-        old.execute(f"ALTER TABLE candidates DROP COLUMN {column}")
-    for table in ("baselines", "advice"):  # nor these
-        old.execute(f"DROP TABLE {table}")
-    old.execute("PRAGMA user_version = 1")
+    old.executescript((ARCHIVES / f"version_{version}.sql").read_text())
     old.close()
     archive = Archive(path)
-    start(archive, "r1")
+    (before,) = archive.earlier(make_task(), "r2")
+    assert (before.candidate.id, before.candidate.techniques, before.verdict.speedup) == ("r1/c01", ("fusion",), 2.0)
+    start(archive, "r2")
     mended = Candidate(id="c02", round=1, policy="p", source=code("a"), text="t", prompt="mend it", repairs="c01")
-    archive.record("r1", CandidateWritten(candidate=mended))
-    archive.record("r1", VerdictReached(candidate="c02", verdict=GOOD, seconds=1.0))
-    (found,) = archive.earlier(make_task(), "r2")
-    assert (found.candidate.prompt, found.candidate.repairs) == ("mend it", "c01")
+    archive.record("r2", CandidateWritten(candidate=mended))
+    archive.record("r2", VerdictReached(candidate="c02", verdict=GOOD, seconds=1.0))
+    found = archive.earlier(make_task(), "r3")
+    assert [one.candidate.id for one in found] == ["r2/c02", "r1/c01"]
+    assert (found[0].candidate.prompt, found[0].candidate.repairs) == ("mend it", "c01")
     archive.close()
+    fresh, updated = sqlite3.connect(":memory:"), sqlite3.connect(path)
+    fresh.executescript(_SCHEMA)
+    names = "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite%' ORDER BY name"
+    assert updated.execute(names).fetchall() == fresh.execute(names).fetchall()
+    for (table,) in fresh.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        columns = f"SELECT name, type FROM pragma_table_info('{table}')"
+        assert set(updated.execute(columns)) == set(fresh.execute(columns)), table
+
+
+def test_an_update_that_fails_leaves_the_archive_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "archive.db"
+    old = sqlite3.connect(path)
+    old.executescript((ARCHIVES / "version_1.sql").read_text())
+    old.close()
+    monkeypatch.setitem(archive_module._UPDATES, 4, "ALTER TABLE verdicts ADD COLUMN task INTEGER; NONSENSE")
+    with pytest.raises(ArchiveError):
+        Archive(path)
+    monkeypatch.undo()
+    (before,) = Archive(path).earlier(make_task(), "r2")
+    assert before.candidate.id == "r1/c01"
+
+
+def test_an_archive_that_is_up_to_date_opens_under_another_processes_lock(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    archive = Archive(path)
+    start(archive, "r1")
+    judge(archive, "r1", "c01")
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert found(Archive(path)) == ["r1/c01"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (sqlite3.SQLITE_BUSY, "another process holds it"),
+        (sqlite3.SQLITE_FULL, "Free some space"),
+        (sqlite3.SQLITE_READONLY, "permissions"),
+        (sqlite3.SQLITE_CORRUPT, "Move the file away"),
+    ],
+)
+def test_what_keeps_it_from_being_used_is_told_with_what_to_do(number: int, words: str) -> None:
+    error = sqlite3.OperationalError("as SQLite says it")
+    error.sqlite_errorcode = number
+    told = str(archive_module.unusable(Path("/w/archive.db"), error))
+    assert "as SQLite says it" in told
+    assert words in told
 
 
 def test_advice_is_kept_with_its_candidate_and_the_newest_counts() -> None:
