@@ -56,7 +56,7 @@ class SftSettings:
         choices=("archive", "playbook", "replay", "openai"),
     )
     replay: str = _setting("", "For replay: JSON Lines with ref_code and custom_code, such as the CUDA-L1 release.")
-    url: str = _setting("", "For openai: the server; the key comes from OPENAI_API_KEY.")
+    url: str = _setting("", "For openai: the server; the key comes from CUDAL1_API_KEY.")
     teacher: str = _setting("", "For openai: the model asked.")
     trials: int = _setting(20, "Most candidates of a task and teacher.", paper=True, low=1)
     successes: int = _setting(2, "Right candidates of a task after which a teacher stops.", paper=True, low=1)
