@@ -13,13 +13,15 @@ def main(words: list[str]) -> int:
         from cudal1_tui.train_watch import main as watch
 
         return watch(options.folder)
+    if what == ["preferences"]:
+        options = train_arguments.preferences_parser().parse_args(rest)
+    elif what != ["config"]:
+        options = train_arguments.stage_parser().parse_args(words[1:])
     from cudal1_tui import train_child
 
     if what == ["config"]:
         return train_child.plain(["config", "--out", "."])
     if what == ["preferences"]:
-        options = train_arguments.preferences_parser().parse_args(rest)
         asked = ["preferences", "--out", str(options.out)]
         return train_child.plain([*asked, *train_child.changes(train_arguments.settings_of(options))])
-    options = train_arguments.stage_parser().parse_args(words[1:])
     return train_child.stages(options)

@@ -49,7 +49,7 @@ def help_of(*words: str) -> str:
     )
 
 
-@pytest.mark.parametrize("module", ["cli", "app", "headless", "start", "workbench"])
+@pytest.mark.parametrize("module", ["cli", "app", "headless", "start", "workbench", "train_child", "models"])
 def test_the_process_that_paints_never_imports_torch(module: str) -> None:
     assert loaded_by(f"import cudal1_tui.{module}") & set(HEAVY) == set()
 
@@ -60,14 +60,22 @@ def test_the_light_part_of_the_core_imports_neither_torch_nor_textual() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--help",), ("verify", "--help"), ("bench", "--help"), ("doctor", "--help"), ("--version",)]
+    "words",
+    [
+        ("--help",),
+        ("verify", "--help"),
+        ("bench", "--help"),
+        ("train", "sft", "--help"),
+        ("doctor", "--help"),
+        ("--version",),
+    ],
 )
 def test_help_loads_neither_the_screen_nor_torch(words: tuple[str, ...]) -> None:
     assert loaded_by(help_of(*words)) & {*HEAVY, "textual", "rich"} == set()
 
 
 def test_what_draws_no_screen_never_imports_textual() -> None:
-    commands = "headless", "verify", "doctor", "bench_suite", "bench_report", "bench_compare"
+    commands = "headless", "verify", "doctor", "bench_suite", "bench_report", "bench_compare", "train_child", "models"
     assert "textual" not in loaded_by(f"import {', '.join(f'cudal1_tui.{name}' for name in commands)}")
 
 
