@@ -307,10 +307,12 @@ class Referee:
 
     async def _result(self, limit: float, on_fact: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         assert self.line is not None
-        deadline = time.monotonic() + limit
+        left = limit
+        waits = False  # for its turn on the device, which counts against nobody
         while True:
+            begin = time.monotonic()
             try:
-                answer = await self.line.receive(max(0.1, deadline - time.monotonic()))
+                answer = await self.line.receive(None if waits else left)
             except EOFError as error:
                 raise await self._trusted_died() from error
             except TimeoutError as error:
@@ -321,7 +323,11 @@ class Referee:
                     "Loading it, calling it or judging against it takes too long.",
                     "Try smaller inputs in get_inputs(), or raise --timeout and --build-timeout.",
                 ) from error
-            if "fact" in answer:
+            if not waits:
+                left = max(0.1, left - (time.monotonic() - begin))
+            if "waits" in answer.get("fact", {}):
+                waits = answer["fact"]["waits"]
+            elif "fact" in answer:
                 on_fact(answer["fact"])
             elif "failed" in answer:
                 self._hang_up()
