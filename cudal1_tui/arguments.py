@@ -150,6 +150,9 @@ def verify_parser() -> Parser:
 def doctor_parser() -> Parser:
     parser = Parser(prog="cudal1-tui doctor", description="Says what works on this machine.", allow_abbrev=False)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--timing", action="store_true", help="measure how well this machine measures; takes minutes")
+    parser.add_argument("--device", type=device, default="auto", metavar="DEVICE", help="for --timing (auto)")
+    parser.add_argument("--runs", type=count, default=5, metavar="N", help="for --timing: judgements a length (5)")
     return parser
 
 

@@ -93,6 +93,10 @@ def _verify(words: list[str]) -> int:
 
 def _doctor(words: list[str]) -> int:
     options = arguments.doctor_parser().parse_args(words[1:])
+    if options.timing:
+        from cudal1_tui.doctor_timing import main as timing
+
+        return timing(options)
     from cudal1_tui.doctor import main as doctor
 
     return doctor(as_json=options.json)
