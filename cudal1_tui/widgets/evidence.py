@@ -82,22 +82,25 @@ def speed(row: Row | None, view: View, width: int) -> Content:
 
 
 def summary(row: Row | None, view: View) -> Content:
-    """Both panes in one line, for small terminals."""
+    """Both panes in one line, for small terminals; what does not fit is cut at its end."""
     if row is None:
         return Content("")
-    _, word = words.state_of(row, view.best)
+    glyph, word = words.state_of(row, view.best)
+    if not row.checks and row.verdict is None:
+        return Content.assemble((f" {glyph} {word}", f"${words.ink_of(row, view.best)}"), ("  no check yet", "$muted"))
     parts: list[tuple[str, str]] = [(f" {words.checks_text(row)} checks", "$foreground")]
     reason = row.verdict.reason if row.verdict else None
     if row.speedup is not None:
         ink = f"${words.speed_ink(row.speedup, row.interval)}"
         parts += [("  ", ""), (words.speedup_text(row.speedup), f"{ink} bold")]
         parts += [(f" {words.interval_text(row.interval)}", "")]
-        parts += [(f"  {words.ms_text(row.reference_ms)} → {words.ms_text(row.candidate_ms)}", "$muted")]
-        parts += _best_other(row, view)
     elif reason:
         parts += [(f"  {word}: ", "$failed"), (one_line(reason), "$muted")]
     if row.verdict and row.verdict.labels:
         parts.append((f"  ! {', '.join(map(one_line, row.verdict.labels))}", "$warning"))
+    if row.speedup is not None:
+        parts += _best_other(row, view)
+        parts += [(f"  {words.ms_text(row.reference_ms)} → {words.ms_text(row.candidate_ms)}", "$muted")]
     return Content.assemble(*parts)
 
 
