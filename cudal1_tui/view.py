@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from cudal1_tui.watch_view import Watched
 
-Activity = Literal["writing", "queued", "building", "checking", "timing", "judged"]
+Activity = Literal["writing", "queued", "building", "waiting", "checking", "timing", "judged"]
 Direction = Literal["up", "down", "top", "newest"]
 
 SETTLE_S = 0.3  # a row that moved under the cursor takes no decision for this long

@@ -17,7 +17,7 @@ from cudal1_core.candidate import Candidate
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
 
-Stage = Literal["queued", "building", "checking", "timing"]
+Stage = Literal["queued", "building", "waiting", "checking", "timing"]  # waiting: for its turn on the device
 Standing = Literal["faster", "right", "slower", "wrong", "unjudged", "gone"]  # right: as fast as the reference
 Decision = Literal["kept", "dismissed", "fed", "none"]  # "none" undoes an earlier decision
 

@@ -104,7 +104,8 @@ def decision(view: View, keys: Mapping[str, str]) -> Content:
 
 
 def _stage(row: Row, wall: float) -> str:
-    told = f"{row.activity} {one_line(row.id)}"
+    waits = row.activity == "waiting"  # other work of this user is timed on the device just now
+    told = f"{one_line(row.id)} waits for its turn" if waits else f"{row.activity} {one_line(row.id)}"
     if row.activity == "timing" and row.blocks:
         return f"{told}, block {row.blocks}"
     took = wall - row.since if row.since is not None else 0.0

@@ -325,9 +325,8 @@ class Referee:
                 ) from error
             if not waits:
                 left = max(0.1, left - (time.monotonic() - begin))
-            if "waits" in answer.get("fact", {}):
-                waits = answer["fact"]["waits"]
-            elif "fact" in answer:
+            if "fact" in answer:
+                waits = answer["fact"].get("waits", waits)
                 on_fact(answer["fact"])
             elif "failed" in answer:
                 self._hang_up()
@@ -415,6 +414,8 @@ def _look(path: Path) -> None:
 
 
 def _events(candidate: str, fact: dict[str, Any]) -> list[Event]:
+    if fact.get("waits"):
+        return [StageStarted(candidate=candidate, stage="waiting")]
     if "stage" in fact:
         return [StageStarted(candidate=candidate, stage=fact["stage"])]
     if "check" in fact:
