@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from cudal1_core.events import Decision
     from cudal1_core.reference import Task
 
     from cudal1_tui.bridge import RunHandle
-    from cudal1_tui.view import Row
+    from cudal1_tui.view import Decided, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,9 @@ class Note:
 
     text: str
     severity: Literal["information", "warning", "error"] = "information"
+
+
+REPLACED = "replaced"  # folder in that of a run: what accepting took the place of, by candidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +58,36 @@ class Decisions:
         """What `undo` would take back."""
         return self._past[-1] if self._past else None
 
-    def accept(self, task: Task, row: Row, path: Path, *, overwrite: bool = False) -> Note:
-        """Writes the file. Raises FileExistsError, UsageError or OSError as `write_accepted` does."""
+    def recall(self, history: Sequence[Decided], rows: Iterable[Row], task: Task | None, folder: Path | None) -> None:
+        """What can be taken back of decisions that were made before this program was started."""
+        by_id = {row.id: row for row in rows}
+        stands: dict[str, tuple[Decision, str | None]] = {}
+        for made in history:
+            before = stands.get(made.candidate, ("none", None))
+            now: tuple[Decision, str | None] = (made.decision, made.path)
+            stands[made.candidate] = now
+            last = self.last
+            if last is not None and last.candidate == made.candidate and (last.before, last.before_path) == now:
+                self._past.pop()  # that was the last one taken back
+                continue
+            row = by_id.get(made.candidate)
+            written = _written(task, row, made, folder) if made.decision == "kept" else None
+            self._past.append(Past(made.candidate, before[0], before[1], written))
+
+    def accept(self, task: Task, row: Row, path: Path, folder: Path | None, *, overwrite: bool = False) -> Note:
+        """Writes the file. Raises FileExistsError, UsageError or OSError as `write_accepted` does.
+
+        What it takes the place of is kept in the run's folder, so that it can come back after a restart.
+        """
         from cudal1_core.accept import write_accepted
 
         assert row.candidate is not None
         assert row.verdict is not None
         replaced = path.read_bytes() if overwrite and path.is_file() else None
+        if replaced is not None and folder is not None:
+            kept = folder / REPLACED / f"{row.id}.py"
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_bytes(replaced)
         written = write_accepted(task, row.candidate, row.verdict, path=path, overwrite=overwrite)
         self._past.append(Past(row.id, row.decision, row.path, Written(written, written.read_bytes(), replaced)))
         self._run.decide(row.id, "kept", written)
@@ -99,3 +127,16 @@ class Decisions:
         except OSError as error:
             return f"; {name} stays: {error.strerror}", "warning"
         return f"; {name} is as it was before", "information"
+
+
+def _written(task: Task | None, row: Row | None, made: Decided, folder: Path | None) -> Written | None:
+    """The file of an earlier acceptance, as it was written."""
+    from cudal1_core.accept import content
+
+    if task is None or row is None or row.candidate is None or row.verdict is None or made.path is None:
+        return None
+    replaced = None
+    if folder is not None and (kept := folder / REPLACED / f"{row.id}.py").is_file():
+        replaced = kept.read_bytes()
+    path = Path(made.path)
+    return Written(path, content(task, row.candidate, row.verdict, path), replaced)

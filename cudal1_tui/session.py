@@ -129,7 +129,7 @@ class Session:
         if taken == "beside":
             target = accept.free_path(target)
         try:
-            note = self._decisions.accept(task, row, target, overwrite=taken == "overwrite")
+            note = self._decisions.accept(task, row, target, self._folder, overwrite=taken == "overwrite")
         except FileExistsError:
             raise
         except Cudal1Error as error:
@@ -159,6 +159,8 @@ class Session:
         return note
 
     def undo(self) -> Note:
+        if self._decisions.last is None:  # decisions of before a restart are in the view
+            self._decisions.recall(self.view.history, self.view.rows, self.view.task, self._folder)
         past = self._decisions.last
         note = self._decisions.undo()
         if past is not None and (row := self.view.row(past.candidate)) is not None:
@@ -171,6 +173,10 @@ class Session:
 
     def select(self, candidate: str | None) -> None:
         self.view = views.select(self.view, candidate)
+
+    @property
+    def _folder(self) -> Path | None:
+        return Path(self.view.folder) if self.view.folder else None
 
     def _decidable(self) -> Row | Note:
         row = self.view.current

@@ -36,6 +36,10 @@ def reduce(view: View, event: Event, now: float) -> View:
         case RunStarted():
             if view.run not in ("", event.run):  # a watch goes on with the next run
                 view = View(watch=view.watch, machine=view.machine)
+            elif (
+                view.started_at is not None and view.finished_at is not None
+            ):  # a run that goes on; pauses do not count
+                view = replace(view, started_at=view.started_at + event.at - view.finished_at)
             return replace(
                 view,
                 run=event.run,

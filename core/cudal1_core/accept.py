@@ -57,6 +57,11 @@ def header(task: Task, candidate: Candidate, verdict: Verdict, path: Path) -> st
     return "".join(f"# {' '.join(line.split())}\n" for line in lines if line)
 
 
+def content(task: Task, candidate: Candidate, verdict: Verdict, path: Path) -> bytes:
+    """The whole file: header and source."""
+    return (header(task, candidate, verdict, path) + "\n" + candidate.source.rstrip() + "\n").encode()
+
+
 def write_accepted(
     task: Task, candidate: Candidate, verdict: Verdict, *, path: Path | None = None, overwrite: bool = False
 ) -> Path:
@@ -71,8 +76,9 @@ def write_accepted(
     target = path if path is not None else accepted_path(task)
     if target.resolve() == Path(task.path).resolve():
         raise UsageError(f"{target.name} is the reference", "Accepting never replaces the reference.")
-    content = header(task, candidate, verdict, target) + "\n" + candidate.source.rstrip() + "\n"
-    _write_atomically(target, content.encode(), overwrite=overwrite, mode=_mode_of(Path(task.path)))
+    _write_atomically(
+        target, content(task, candidate, verdict, target), overwrite=overwrite, mode=_mode_of(Path(task.path))
+    )
     return target
 
 

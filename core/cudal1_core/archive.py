@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from pathlib import Path
 
@@ -82,6 +83,8 @@ CREATE INDEX runs_by_start ON runs (started);
 CREATE INDEX candidates_by_source ON candidates (source_hash);
 CREATE INDEX exemplars_of_task ON verdicts (task, reached)
     WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL;
+CREATE INDEX fastest_of_task ON verdicts (task, speedup)
+    WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL;
 CREATE INDEX decisions_of_candidate ON decisions (run, candidate, id);
 """
 
@@ -109,6 +112,8 @@ UPDATE verdicts SET task = (SELECT task FROM runs WHERE id = run);
 DROP INDEX IF EXISTS exemplars_by_speed;
 CREATE INDEX runs_by_start ON runs (started);
 CREATE INDEX exemplars_of_task ON verdicts (task, reached)
+    WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL;
+CREATE INDEX fastest_of_task ON verdicts (task, speedup)
     WHERE verdict = 'accepted' AND drop_in AND speedup IS NOT NULL
 """,
 }
@@ -123,6 +128,20 @@ WHERE v.task = (SELECT id FROM tasks WHERE source_hash = ? AND model = ? AND dev
 ORDER BY v.reached DESC LIMIT ?
 """
 
+
+_POOL = """
+SELECT v.speedup, c.* FROM verdicts v JOIN candidates c ON c.run = v.run AND c.id = v.candidate
+WHERE v.task = ? AND v.run <> ?
+  AND v.verdict = 'accepted' AND v.drop_in AND v.speedup IS NOT NULL
+  AND coalesce((SELECT decision FROM decisions d WHERE d.run = v.run AND d.candidate = v.candidate
+                ORDER BY d.id DESC LIMIT 1), 'none') <> 'dismissed'
+ORDER BY {order} DESC LIMIT ?
+"""
+
+_WHOLE = """
+SELECT c.*, v.json AS verdict_json FROM verdicts v JOIN candidates c ON c.run = v.run AND c.id = v.candidate
+WHERE v.run = ? AND v.candidate = ?
+"""
 
 _DECIDED = """
 SELECT c.*, v.json AS verdict_json, t.json AS task_json, d.decision AS decision, o.prompt AS round_prompt
@@ -224,9 +243,19 @@ class Archive:
     def close(self) -> None:
         self._db.close()
 
-    def record(self, run: str, event: Event) -> None:
-        """Stores one fact; events without a table are passed over. Raises sqlite3.Error."""
-        self._record(event, run)
+    def record(self, run: str, event: Event, *, patient: bool = True) -> None:
+        """Stores one fact; events without a table are passed over, and what is stored already stays as it is.
+
+        Without patience it does not wait for another process's write. Raises sqlite3.Error.
+        """
+        if patient:
+            self._record(event, run)
+            return
+        self._db.execute("PRAGMA busy_timeout = 0")
+        try:
+            self._record(event, run)
+        finally:
+            self._db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
 
     @singledispatchmethod
     def _record(self, event: Event, run: str) -> None:
@@ -368,6 +397,37 @@ class Archive:
         row = self._db.execute("SELECT json FROM advice WHERE run = ? AND candidate = ?", (run, candidate)).fetchone()
         return Advice.from_json(json.loads(row["json"])) if row else None
 
+    def pool(self, task: Task, run: str, newest: int = 120, fastest: int = 40) -> tuple[Judged, ...]:
+        """What exemplars are chosen from: the newest and the fastest that `earlier` would find, with speedups alone.
+
+        `whole` gives those that were chosen all that their verdicts say. Raises sqlite3.Error.
+        """
+        key = (task.source_hash, task.model, task.device_name)
+        found = self.rows("SELECT id FROM tasks WHERE source_hash = ? AND model = ? AND device_name = ?", *key)
+        if not found:
+            return ()
+        judged: dict[str, Judged] = {}
+        for order, limit in (("v.reached", newest), ("v.speedup", fastest)):
+            for row in self.rows(_POOL.format(order=order), found[0]["id"], run, limit):
+                id = f"{row['run']}/{row['id']}"
+                if id not in judged:
+                    judged[id] = Judged(_candidate(row), Verdict("accepted", speedup=row["speedup"]))
+        return tuple(judged.values())
+
+    def whole(self, chosen: Sequence[Judged]) -> tuple[Judged, ...]:
+        """The same, each of an earlier run with all that its verdict says. Raises sqlite3.Error."""
+        return tuple(self._whole(judged) if "/" in judged.candidate.id else judged for judged in chosen)
+
+    def _whole(self, judged: Judged) -> Judged:
+        run, _, id = judged.candidate.id.rpartition("/")
+        row = self._db.execute(_WHOLE, (run, id)).fetchone()
+        verdict = Verdict.from_json(json.loads(row["verdict_json"]))
+        return replace(judged, candidate=_candidate(row), verdict=verdict)
+
+    def rows(self, query: str, *values: object) -> list[sqlite3.Row]:
+        """For what reads the archive in words of its own. Raises sqlite3.Error."""
+        return self._db.execute(query, values).fetchall()
+
     def mark(self) -> int:
         """The newest verdict. Rows are only ever added, so that this number is a snapshot of what was found."""
         (newest,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM verdicts").fetchone()
@@ -388,6 +448,11 @@ class Archive:
     def tasks(self) -> tuple[Task, ...]:
         """Every task that was ever read, oldest first. Raises sqlite3.Error."""
         return tuple(Task.from_json(json.loads(row["json"])) for row in self._db.execute("SELECT json FROM tasks"))
+
+
+def is_held(error: sqlite3.Error) -> bool:
+    """Whether another process's lock is the reason."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def unusable(path: Path | None, error: sqlite3.Error) -> ArchiveError:

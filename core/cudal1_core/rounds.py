@@ -48,6 +48,7 @@ from cudal1_core.journal import Journal
 from cudal1_core.paths import RunFolder
 from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, TakesAdapters, TellsLoading, Turn
 from cudal1_core.prompt import PromptOptions
+from cudal1_core.recall import Recalled
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.reference import Task
 from cudal1_core.stopwatch import Stopwatch
@@ -143,9 +144,11 @@ class Run:
         trouble: str = "",
         accepted: Sequence[Accepted] = (),
         reviewer: Reviewer | None = None,
+        recalled: Recalled | None = None,
     ) -> None:
         """`accepted` are files of this reference that are judged again before the first round; `reviewer`, which the
-        run closes too, is asked where a speedup jumps."""
+        run closes too, is asked where a speedup jumps; `recalled` is what this run found before, where it goes on.
+        Raises UsageError where another process is at work on the run."""
         self.reference = reference
         self.options = options
         self.folder = folder
@@ -174,6 +177,12 @@ class Run:
         self._driver: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[None] | None = None
+        self._recalled = recalled
+        if recalled is not None:
+            self._journal.claim()
+            self._round, self._written = recalled.round, recalled.written
+            self.judged, self.decisions = dict(recalled.judged), dict(recalled.decisions)
+            self._verdicts = {one.candidate.source_hash: one.verdict for one in recalled.judged.values()}
         if isinstance(policy, TellsLoading):
             policy.listen(lambda what: self._emit(PolicyLoading(what=what)))
 
@@ -183,6 +192,8 @@ class Run:
         Leaving early stops the run. With `keep_open` a RunFinished may be followed by decisions and, after
         `extend`, by more rounds.
         """
+        for known in self._recalled.events if self._recalled else ():  # stored already
+            self._queue.put_nowait(known)
         self._driver = asyncio.create_task(self._drive(), name="run")
         try:
             while (event := await self._queue.get()) is not None:
@@ -249,6 +260,7 @@ class Run:
             self._emit(self._started())
             self._preparing = asyncio.create_task(self._prepare(), name="prepare")
             self.task = await self._referee.open(self.reference)
+            self._same_reference(self.task)
             self._emit(TaskDescribed(task=self.task))
             for baseline in self._referee.baselines():
                 self._emit(baseline)
@@ -256,6 +268,8 @@ class Run:
             for accepted in self._accepted:
                 for event in await standing.judge_again(self._referee, accepted):
                     self._emit(event)
+            for candidate in self._recalled.unjudged if self._recalled else ():
+                await self._judge(candidate)
             while True:
                 reason = await self._play_rounds(self.task)
                 if self._reviews:
@@ -286,6 +300,16 @@ class Run:
             if not timing.cancelled():
                 timing.exception()  # a figure that is missing beside others is no reason to end a run
         self._extended.clear()
+
+    def _same_reference(self, task: Task) -> None:
+        """Verdicts on another source say nothing about this one."""
+        before = self._recalled.task if self._recalled else None
+        if before is not None and before.source_hash != task.source_hash:
+            raise UsageError(
+                f"{self.reference.name} has changed since this run",
+                "What the run found was judged against the old reference.",
+                f"Start a new run: cudal1-tui {self.reference.name}",
+            )
 
     async def _prepare(self) -> None:
         with suppress(Cudal1Error):  # told when candidates are asked for
@@ -456,12 +480,15 @@ class Run:
 
     def _choose(self, task: Task, number: int) -> tuple[Judged, ...]:
         try:
-            earlier = self._archive.earlier(task, self.folder.id)
+            earlier = self._archive.pool(task, self.folder.id)
         except sqlite3.Error:  # the journal tells of a broken archive
             earlier = ()
         dismissed = {id for id, decision in self.decisions.items() if decision == "dismissed"}
         seed = random.Random(f"{self.options.seed}/{number}/exemplars").getrandbits(31)
-        return exemplars.choose((*self._history(), *earlier), self.options.exemplars, seed, dismissed)
+        chosen = exemplars.choose((*self._history(), *earlier), self.options.exemplars, seed, dismissed)
+        with suppress(sqlite3.Error):
+            return self._archive.whole(chosen)
+        return chosen
 
     def _started(self) -> RunStarted:
         return RunStarted(
