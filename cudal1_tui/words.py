@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ def speedup_text(speedup: float | None) -> str:
 
 
 def interval_text(interval: tuple[float, float] | None) -> str:
-    """At most 13 cells, so that a list never cuts a number."""
+    """Its ends rounded outwards, so that the figure, rounded towards 1, lies within; at most 13 cells, so that a list
+    never cuts a number."""
     if interval is None:
         return ""
+    outwards = (math.floor(interval[0] * 100 + 1e-6) / 100, math.ceil(interval[1] * 100 - 1e-6) / 100)
     low, high = (
-        f"{value:.2f}" if value < 100 else f"{value:.0f}" if value < 10_000 else f"{value:.0e}" for value in interval
+        f"{value:.2f}" if value < 100 else f"{value:.0f}" if value < 10_000 else f"{value:.0e}" for value in outwards
     )
     return f"[{low}{DASH}{high}]"
 

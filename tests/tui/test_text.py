@@ -123,3 +123,9 @@ def text_of(lines: object) -> str:
 @pytest.mark.parametrize("interval", [(5.04, 1882.6), (0.01, 99.994), (8321.0, 9999.4), (1e5, 3e8)])
 def test_no_interval_is_too_wide_for_its_column(interval: tuple[float, float]) -> None:
     assert len(words.interval_text(interval)) <= 13
+
+
+def test_a_figure_rounded_towards_one_lies_within_its_interval() -> None:
+    assert words.interval_text((5.547, 8.781)) == "[5.54–8.79]"
+    assert words.interval_text((0.812, 0.999)) == "[0.81–1.00]"
+    assert words.interval_text((1.1, 1.1)) == "[1.10–1.10]"
