@@ -1,20 +1,29 @@
-"""`cudal1-tui train watch DIR`: a training in the workbench, while it runs or afterwards. It is only looked at."""
+"""`cudal1-tui train watch DIR`: a training in the workbench, while it runs or afterwards.
+
+Decisions go to the archive, from which the training draws its next prompts.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import sqlite3
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudal1_core.archive import Archive, ArchiveError
 from cudal1_core.errors import UsageError
 from cudal1_core.events import (
+    DecisionMade,
     Event,
     PolicyLoading,
     RunStarted,
     TrainingPhase,
     TrainingStepped,
+    TroubleMet,
     from_json,
 )
 
@@ -32,7 +41,9 @@ class WatchedTraining:
     paused = False
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder.absolute()
         self._path = folder / EVENTS
+        self._own: deque[Event] = deque()  # what is told from here
         self._stopped = False
 
     async def events(self) -> AsyncIterator[Event]:
@@ -45,6 +56,8 @@ class WatchedTraining:
                 log.readline()
             rest = b""
             while not self._stopped:
+                while self._own:
+                    yield self._own.popleft()
                 piece = log.read(1 << 16)
                 if not piece:
                     await asyncio.sleep(LOOK_S)
@@ -61,10 +74,30 @@ class WatchedTraining:
         """Nothing is paused."""
 
     def decide(self, candidate_id: str, decision: Decision, path: Path | None = None) -> None:
-        raise _only_looked_at()
+        """Kept in the training's archive; what is fed is shown in later prompts, what is dismissed never."""
+        event = DecisionMade(candidate=candidate_id, decision=decision, path=str(path) if path else None)
+        try:
+            why = self._keep(event)
+        except (OSError, ValueError, sqlite3.Error, ArchiveError) as error:
+            why = str(error)
+        if why:
+            self._own.append(TroubleMet(title=f"The decision on {candidate_id} is not kept", meaning=why))
+
+    def _keep(self, event: DecisionMade) -> str:
+        """Why it cannot be kept, or nothing."""
+        state = json.loads((self._folder / "state.json").read_text("utf-8"))
+        archive = Archive(Path(state["archive"]))
+        try:
+            run = archive.run_of(str(self._folder), event.candidate)
+            if run is None:
+                return "It is of a held-out task, from which nothing is learned, or has no verdict yet."
+            archive.record(run, event)
+        finally:
+            archive.close()
+        return ""
 
     def extend(self, rounds: int) -> None:
-        raise _only_looked_at()
+        raise UsageError("A training goes on by its own command", "", "cudal1-tui train, as it was started.")
 
     async def stop(self) -> None:
         """Leaves the training alone."""
@@ -110,7 +143,3 @@ def _recent(first: bytes, size: int) -> Iterator[Event]:
     for event in shown(first):
         if isinstance(event, RunStarted) or size <= RECENT:
             yield event
-
-
-def _only_looked_at() -> UsageError:
-    return UsageError("A training is only looked at here", "", "Decide in a run of the workbench: cudal1-tui MODULE.py")

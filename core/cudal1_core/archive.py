@@ -445,6 +445,15 @@ class Archive:
             )
         return tuple(found)
 
+    def run_of(self, folder: str, candidate: str) -> str | None:
+        """The newest run kept in that folder that wrote a candidate of that id. Raises sqlite3.Error."""
+        row = self._db.execute(
+            "SELECT c.run FROM candidates c JOIN runs r ON r.id = c.run WHERE r.folder = ? AND c.id = ? "
+            "ORDER BY c.written DESC LIMIT 1",
+            (folder, candidate),
+        ).fetchone()
+        return str(row["run"]) if row else None
+
     def tasks(self) -> tuple[Task, ...]:
         """Every task that was ever read, oldest first. Raises sqlite3.Error."""
         return tuple(Task.from_json(json.loads(row["json"])) for row in self._db.execute("SELECT json FROM tasks"))

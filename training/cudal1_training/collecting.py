@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cudal1_core.bench.suites import Subject, with_candidates
 from cudal1_core.errors import PolicyError, UsageError
-from cudal1_core.events import Event, TokenArrived, TrainingPhase, TrainingStepped, TroubleMet
+from cudal1_core.events import Event, TokenArrived, TroubleMet
 from cudal1_core.exemplars import eligible
 from cudal1_core.policies import make_policy
 from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt
@@ -23,6 +23,8 @@ from cudal1_core.reference import Task
 from cudal1_training.folder import TrainingFolder, append_line, read_lines
 from cudal1_training.groups import Answer, Group, Groups
 from cudal1_training.settings import SftSettings
+from cudal1_training.telling import Teller
+from cudal1_training.work import mine, together, world
 
 AT_ONCE = 4  # trials between two looks at how many were right
 
@@ -32,7 +34,7 @@ def collect(
     settings: SftSettings,
     folder: TrainingFolder,
     make_groups: Callable[[str], Groups],
-    tell: Callable[[Event], None],
+    tell: Teller,
     check: Callable[[], None],
 ) -> None:
     """Lets every teacher but the archive write. What is done is noted, and not done again after a kill."""
@@ -41,9 +43,10 @@ def collect(
             continue
         notes = folder.sub("sft") / f"{name}.jsonl"
         done = {row["task"] for row in read_lines(notes)}
-        tell(TrainingPhase(stage="sft", what=f"collecting code from {name}", total=len(tasks), done=len(done)))
+        together()
+        steps = tell.phase("sft", f"collecting code from {name}", len(tasks), len(done), share=world())
         groups = make_groups(name)
-        left = [(number, task) for number, task in enumerate(sorted(tasks), start=1) if task not in done]
+        left = mine([(number, task) for number, task in enumerate(sorted(tasks), start=1) if task not in done])
         teacher: _Player | _Teacher
         if name == "replay":
             teacher = _Player(_recorded(tasks, settings), groups)
@@ -54,8 +57,7 @@ def collect(
                 check()
                 trials, right = teacher.teach(number, tasks[key], key)
                 append_line(notes, {"task": key, "trials": trials, "right": right})
-                metrics = {"trials": float(trials), "right": float(right)}
-                tell(TrainingStepped(stage="sft", step=number, total=len(tasks), metrics=metrics))
+                steps.step(trials=float(trials), right=float(right))
         finally:
             teacher.close()
 

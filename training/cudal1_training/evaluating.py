@@ -11,7 +11,6 @@ from pathlib import Path
 from cudal1_core.bench.judging import base_row
 from cudal1_core.bench.row import Row, options_facts
 from cudal1_core.bench.suites import Source, Subject
-from cudal1_core.events import TrainingPhase, TrainingStepped
 from cudal1_core.policies.base import Judged
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.options import JudgeOptions
@@ -21,31 +20,29 @@ from cudal1_training import models
 from cudal1_training.folder import append_line
 from cudal1_training.groups import Answer, Group
 from cudal1_training.models import Start
-from cudal1_training.work import Work
+from cudal1_training.work import Work, mine, together, world
 from cudal1_training.writing import Writer, fitting
 
 
-def evaluate(work: Work, stage: str, start: Start, options: JudgeOptions) -> list[Row]:
-    """Rows of every held-out task, `report.samples` each; what was judged before a kill is not judged again.
+def evaluate(work: Work, stage: str, start: Start, options: JudgeOptions) -> None:
+    """Writes rows of every held-out task, `report.samples` each; what was judged before a kill is not judged again.
 
     Prompts show no earlier code, so that stages differ in the model alone.
     """
     settings, clock = work.settings.report, time.monotonic()
     path = work.folder.sub("report") / f"{stage}.jsonl"
-    rows = read_rows(path)
-    done = {row.task for row in rows}
+    done = {row.task for row in read_rows(path)}
+    together()
     chosen = sorted(work.held_out)[: settings.tasks or None]
-    left = [name for name in chosen if name not in done]
+    left = mine([(place, name) for place, name in enumerate(chosen, start=1) if name not in done])
     if not left:
-        return rows
-    work.tell(
-        TrainingPhase(stage="report", what=f"held-out tasks after {stage}", total=len(chosen), done=len(done))
-    )  # fmt: skip
+        return
+    steps = work.tell.phase("report", f"held-out tasks after {stage}", len(chosen), len(done), share=world())
     waited = work.referees.seconds
     groups = work.groups(stage, "report", kept=False)
     writer = Writer(models.load_to_write(start, work.settings.model), work.tell)
     try:
-        for place, name in enumerate(left, start=len(done) + 1):
+        for place, name in left:
             work.stop.check()
             task = work.held_out[name]
             fitted = fitting(
@@ -61,14 +58,11 @@ def evaluate(work: Work, stage: str, start: Start, options: JudgeOptions) -> lis
             new = [_row(task, name, stage, one, options) for one in judged]
             with path.open("ab", buffering=0) as file:
                 file.write("".join(f"{row.to_json()}\n" for row in new).encode())
-            rows += new
-            right = sum(one.verdict.accepted for one in judged) / max(1, len(judged))
-            work.tell(TrainingStepped(stage="report", step=place, total=len(chosen), metrics={"right": right}))
+            steps.step(right=sum(one.verdict.accepted for one in judged) / max(1, len(judged)))
     finally:
         writer.close()
         work.folder.spent("report judging", work.referees.seconds - waited)
         work.folder.spent("report sampling", time.monotonic() - clock - (work.referees.seconds - waited))
-    return rows
 
 
 def read_rows(path: Path) -> list[Row]:

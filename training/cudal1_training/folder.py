@@ -39,6 +39,7 @@ class State:
     """What is known across processes. `stages` holds the result of each that is done."""
 
     id: str = ""  # of the training, in the archive
+    archive: str = ""  # absolute path
     attempt: int = 0  # processes that worked on this training
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)  # "rl judging" -> wall seconds, over all processes

@@ -8,51 +8,37 @@ from typing import Any
 
 from cudal1_core.bench.figures import FLAWS
 from cudal1_core.errors import UnjudgeableError, UsageError
-from cudal1_core.events import Event, TrainingPhase, TrainingStepped, TroubleMet
 from cudal1_core.reference import Task
 
 from cudal1_training.folder import append_line, read_lines
 from cudal1_training.referees import Referees
 from cudal1_training.tasks import TrainTask
+from cudal1_training.telling import Teller
+from cudal1_training.work import mine, together, world
 
 
 def qualify(
     tasks: Sequence[TrainTask],
     path: Path,
     referees: Referees,
-    tell: Callable[[Event], None],
+    tell: Teller,
     check: Callable[[], None],
     *,
     weak: bool,
 ) -> dict[str, Task]:
     """Tasks by name. What was read before a kill is in `path`. Raises UsageError where none is left to train on."""
-    known = {row["name"]: row for row in read_lines(path)}
-    tell(TrainingPhase(stage="tasks", what="reading and qualifying tasks", total=len(tasks), done=len(known)))
-    found: dict[str, Task] = {}
-    refused: list[str] = []
-    for number, task in enumerate(tasks, start=1):
+    known = {row["name"] for row in read_lines(path)}
+    together()
+    steps = tell.phase("tasks", "reading and qualifying tasks", len(tasks), len(known), share=world())
+    for task in mine([task for task in tasks if task.name not in known]):
         check()
-        row = known.get(task.name)
-        if row is None:
-            row = _read(task, referees)
-            append_line(path, row)
-            tell(TrainingStepped(stage="tasks", step=number, total=len(tasks), metrics={}))
-        if row["task"] is None:
-            refused.append(f"{task.name}: {row['reason']}")
-            continue
-        read = Task.from_json(row["task"])
-        flaws = [label for label in FLAWS if label in read.labels]
-        if flaws and not weak:
-            refused.append(f"{task.name}: {', '.join(flaws)} (a wrong program could pass)")
-        else:
-            found[task.name] = read
-    if refused:
+        append_line(path, _read(task, referees))
+        steps.step()
+    together()
+    found, refused = _usable(read_lines(path), weak=weak)
+    if refused and tell.leads:
         more = f"; and {len(refused) - 3} more, see {path}" if len(refused) > 3 else ""
-        tell(
-            TroubleMet(
-                title=f"{len(refused)} of {len(tasks)} tasks are left out", meaning="; ".join(refused[:3]) + more
-            )
-        )
+        tell.trouble(f"{len(refused)} of {len(tasks)} tasks are left out", "; ".join(refused[:3]) + more)
     if not any(task.name in found for task in tasks if not task.held_out):
         raise UsageError(
             "No task is left to train on",
@@ -67,3 +53,20 @@ def _read(task: TrainTask, referees: Referees) -> dict[str, Any]:
         return {"name": task.name, "task": referees.open(Path(task.path)).to_json(), "reason": ""}
     except UnjudgeableError as error:
         return {"name": task.name, "task": None, "reason": error.title}
+
+
+def _usable(rows: Sequence[dict[str, Any]], *, weak: bool) -> tuple[dict[str, Task], list[str]]:
+    """Tasks by name, and why others are left out."""
+    found: dict[str, Task] = {}
+    refused: list[str] = []
+    for row in sorted(rows, key=lambda row: str(row["name"])):
+        if row["task"] is None:
+            refused.append(f"{row['name']}: {row['reason']}")
+            continue
+        task = Task.from_json(row["task"])
+        flaws = [label for label in FLAWS if label in task.labels]
+        if flaws and not weak:
+            refused.append(f"{row['name']}: {', '.join(flaws)} (a wrong program could pass)")
+        else:
+            found[row["name"]] = task
+    return found, refused

@@ -29,6 +29,7 @@ from cudal1_core.verdict import Verdict
 from cudal1_training.folder import PausedError
 
 MOST_FAILURES = 3  # in a row
+NO_CODE = Verdict("rejected", "no_code", "there is no code in the answer")
 
 Result = TypeVar("Result")
 
@@ -125,6 +126,8 @@ class Referees:
         return [found[place] for place in range(len(asked))]
 
     async def _judge(self, lane: _Lane, one: Asked) -> Verdict:
+        if not one.candidate.source.strip():
+            return NO_CODE  # no reference needs to be opened to see that
         for last in (False, True):
             try:
                 await lane.open(Path(one.task.path))

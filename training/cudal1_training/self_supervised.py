@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from cudal1_core.candidate import Candidate
 from cudal1_core.errors import UsageError
-from cudal1_core.events import TrainingPhase, TrainingStepped
 from cudal1_core.policies.base import Judged
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.verdict import Verdict
@@ -22,7 +21,7 @@ from cudal1_training.examples import Example, of_task
 from cudal1_training.folder import append_line, read_lines
 from cudal1_training.groups import Answer, Group
 from cudal1_training.models import Start
-from cudal1_training.work import Work, rank, together
+from cudal1_training.work import Work, mine, rank, together, world
 from cudal1_training.writing import Writer, fitting
 
 
@@ -35,8 +34,7 @@ def run(work: Work, start: Start) -> Start:
         if (folder / "result").exists() and (folder / "done").exists():
             start = sft.result_of(folder, start)
             continue
-        if rank() == 0:
-            sample(work, start, number)
+        sample(work, start, number)
         together()
         examples = right(work, number)
         barren = 0 if examples else barren + 1
@@ -68,17 +66,17 @@ def sample(work: Work, start: Start, number: int) -> None:
     settings, clock = work.settings.self, time.monotonic()
     notes = work.folder.path / "self" / f"round-{number}" / "samples.jsonl"
     done = {row["task"] for row in read_lines(notes)}
-    left = [name for name in sorted(work.tasks) if name not in done]
-    work.tell(
-        TrainingPhase(stage="self", what=f"round {number}: sampling and judging", total=len(work.tasks), done=len(done))
-    )
+    together()
+    left = mine([(place, name) for place, name in enumerate(sorted(work.tasks), start=1) if name not in done])
+    what = f"round {number}: sampling and judging"
+    steps = work.tell.phase("self", what, len(work.tasks), len(done), share=world())
     if not left:
         return
     groups = work.groups("self", "self")
     writer = Writer(models.load_to_write(start, work.settings.model), work.tell)
     waited = work.referees.seconds
     try:
-        for place, name in enumerate(left, start=len(done) + 1):
+        for place, name in left:
             work.stop.check()
             task = work.tasks[name]
             fitted = fitting(
@@ -87,7 +85,7 @@ def sample(work: Work, start: Start, number: int) -> None:
             if fitted is None:
                 append_line(notes, {"task": name, "right": [], "fits": False})
                 continue
-            group = Group(task, number * 10_000 + place, fitted[1])
+            group = Group(task, (number - 1) * len(work.tasks) + place, fitted[1])
             groups.begin(group)
             ids = [f"f{number}-{place}-{index}" for index in range(1, settings.samples + 1)]
             seed = random.Random(f"self {work.settings.seed}/{number}/{name}").getrandbits(31)
@@ -97,8 +95,7 @@ def sample(work: Work, start: Start, number: int) -> None:
             (judged,) = groups.judge([(group, [Answer(id, text) for id, text in zip(ids, texts, strict=True)])])
             good = [_row(one) for one in judged if one.verdict.accepted]
             append_line(notes, {"task": name, "right": good, "samples": len(judged)})
-            share = {"right": len(good) / len(judged)}
-            work.tell(TrainingStepped(stage="self", step=place, total=len(work.tasks), metrics=share))
+            steps.step(right=len(good) / len(judged))
     finally:
         writer.close()
         work.folder.spent("self judging", work.referees.seconds - waited)

@@ -29,15 +29,14 @@ def run(work: Work, start: Start) -> Start:
     """Collects code, then tunes on it. Raises UsageError where there is none."""
     settings = work.settings.sft
     clock = time.monotonic()
-    if rank() == 0:
-        collect(
-            work.tasks,
-            settings,
-            work.folder,
-            lambda teacher: work.groups("sft", teacher),
-            work.tell,
-            work.stop.check,
-        )
+    collect(
+        work.tasks,
+        settings,
+        work.folder,
+        lambda teacher: work.groups("sft", teacher),
+        work.tell,
+        work.stop.check,
+    )
     together()
     work.folder.spent("sft collecting", time.monotonic() - clock)
     found = from_archive(work.archive, work.tasks, settings.most, lambda judged: work.wanted(judged.candidate.id))

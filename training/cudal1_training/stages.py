@@ -63,6 +63,7 @@ def train(stages: Sequence[str], folder: TrainingFolder, tell: Teller, stop: Sto
     with ExitStack() as stack:
         archive = open_archive(settings)
         stack.callback(archive.close)
+        folder.state.archive = str(archive.path)
         if rank() == 0:
             tell(_run_started(folder))
             tell(TrainingPhase(stage="tasks", what="looking at the model", total=0))
@@ -72,14 +73,9 @@ def train(stages: Sequence[str], folder: TrainingFolder, tell: Teller, stop: Sto
         judging = judge_options(settings)
         listed = _listed(folder, archive, judging.device)
         referees = stack.enter_context(Referees(judging, settings.judge.lanes, tell))
-        if rank() == 0:
-            clock = time.monotonic()
-            qualify(listed, folder.path / "tasks.jsonl", referees, tell, stop.check, weak=settings.tasks.weak)
-            folder.spent("reading tasks", time.monotonic() - clock)
-        together()
-        known = qualify(
-            listed, folder.path / "tasks.jsonl", referees, lambda event: None, stop.check, weak=settings.tasks.weak
-        )
+        clock = time.monotonic()
+        known = qualify(listed, folder.path / "tasks.jsonl", referees, tell, stop.check, weak=settings.tasks.weak)
+        folder.spent("reading tasks", time.monotonic() - clock)
         names = {task.name: task.held_out for task in listed}
         work = Work(
             settings=settings,
@@ -98,7 +94,7 @@ def train(stages: Sequence[str], folder: TrainingFolder, tell: Teller, stop: Sto
 
 
 def open_archive(settings: Settings) -> Archive:
-    path = Path(settings.archive) if settings.archive else archive_path()
+    path = (Path(settings.archive) if settings.archive else archive_path()).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     return Archive(path)
 
@@ -143,14 +139,15 @@ def _play(work: Work, stages: Sequence[str], start: Start, judging: JudgeOptions
 
 
 def _look(work: Work, stage: str, start: Start, judging: JudgeOptions) -> StageFigures | None:
-    """Held-out tasks, by the first process alone."""
-    found = None
-    if rank() == 0 and work.settings.report.samples and work.held_out:
-        found = stage_figures(stage, evaluate(work, stage, start, judging))
+    """Held-out tasks, by all processes together."""
+    if not work.settings.report.samples or not work.held_out:
+        return None
+    evaluate(work, stage, start, judging)
+    together()
+    if rank() == 0:
         work.folder.keep()
         _report(work)
-    together()
-    return found
+    return stage_figures(stage, read_rows(work.folder.path / "report" / f"{stage}.jsonl"))
 
 
 def _report(work: Work) -> str:

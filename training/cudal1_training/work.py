@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from cudal1_core.archive import Archive
@@ -19,6 +20,8 @@ from cudal1_training.referees import Referees
 from cudal1_training.settings import Settings
 from cudal1_training.telling import Teller
 from cudal1_training.watching import Stop
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,11 @@ def rank() -> int:
 
 def world() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def mine(work: Sequence[Item]) -> Sequence[Item]:
+    """This process's part of what all processes do together."""
+    return work[rank() :: world()]
 
 
 def together() -> None:
