@@ -78,7 +78,7 @@ class WatchedTraining:
         event = DecisionMade(candidate=candidate_id, decision=decision, path=str(path) if path else None)
         try:
             why = self._keep(event)
-        except (OSError, ValueError, sqlite3.Error, ArchiveError) as error:
+        except (OSError, ValueError, KeyError, sqlite3.Error, ArchiveError) as error:
             why = str(error)
         if why:
             self._own.append(TroubleMet(title=f"The decision on {candidate_id} is not kept", meaning=why))
