@@ -50,7 +50,7 @@ class CandidateList(ScrollView, can_focus=True):
     """Draws the rows of a view. Sends `Picked` when a row is clicked."""
 
     BORDER_TITLE = "candidates"
-    EMPTY = "No candidate yet; the first follows once the reference has been read and timed."
+    EMPTY = "No candidate yet. The reference comes first."
 
     @dataclass
     class Picked(Message):

@@ -124,7 +124,8 @@ def test_a_resize_keeps_the_place(terminal: Open) -> None:
         desk.resize(*size)
         screen = desk.wait_for(sign)
         assert len(screen.splitlines()) == size[1]
-    assert whole(desk.screen, (80, 24))
+    desk.wait_for(" a accept  x reject", seconds=20)
+    assert whole(desk.screen, (80, 24)), desk.screen
 
 
 def test_copying_reaches_the_buffer_of_tmux(terminal: Open) -> None:
