@@ -19,6 +19,9 @@ COMMANDS = {
     "models": "list what was trained, and the words that use it",
     "watch": "optimise a module whenever it is saved",
     "check": "judge every accepted file again; for CI and pre-commit",
+    "history": "list runs, what they found, and what was decided",
+    "resume": "go on with a run, in the workbench or headless",
+    "prune": "keep .cudal1 below a size",
     "export": "write a run as a report, in Markdown and HTML",
     "serve": "open the workbench in a browser on this machine",
 }
@@ -49,13 +52,8 @@ def run_parser() -> Parser:
     add_work(parser)
     screen = parser.add_argument_group("screen and output")
     add_screen(screen)
-    screen.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where the best (headless) or the accepted candidate is written",
-    )
-    screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
+    add_out(screen)
+    parser.set_defaults(recalled=None, folder=None)
     return parser
 
 
@@ -98,6 +96,16 @@ def add_work(parser: Parser) -> None:
     )
     _add_reviewer(judging)
     add_baselines(judging)
+
+
+def add_out(screen: argparse._ActionsContainer) -> None:
+    screen.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where the best (headless) or the accepted candidate is written",
+    )
+    screen.add_argument("--overwrite", action="store_true", help="let --out replace a file")
 
 
 def add_screen(screen: argparse._ActionsContainer) -> None:

@@ -135,6 +135,24 @@ def _check(words: list[str]) -> int:
     return check(words)
 
 
+def _history(words: list[str]) -> int:
+    from cudal1_tui.history import main as history
+
+    return history(words)
+
+
+def _resume(words: list[str]) -> int:
+    from cudal1_tui.resume import main as resume
+
+    return resume(words)
+
+
+def _prune(words: list[str]) -> int:
+    from cudal1_tui.prune import main as prune
+
+    return prune(words)
+
+
 def _keys(words: list[str]) -> int:
     arguments.keys_parser().parse_args(words[1:])
     from cudal1_tui.actions import keys_text, rebound
@@ -206,6 +224,9 @@ _COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "models": _models,
     "watch": _watch,
     "check": _check,
+    "history": _history,
+    "resume": _resume,
+    "prune": _prune,
     "export": _export,
     "serve": _serve,
 }

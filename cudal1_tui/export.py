@@ -42,6 +42,9 @@ def events_file(run: str | None) -> Path:
     for path in (Path(run), Path(run) / "events.jsonl", runs / run / "events.jsonl"):
         if path.is_file():
             return path
+    begun = sorted(runs.glob(f"{run}*/events.jsonl")) if run.isascii() and "/" not in run and "*" not in run else []
+    if len(begun) == 1:
+        return begun[0]
     raise UsageError(f"{run} is no run", f"It is neither a file of events nor a folder with one, nor an id in {runs}.")
 
 

@@ -43,7 +43,7 @@ async def drive(run: Run, tell: Callable[[Event], None], out: Path | None, overw
     try:
         async for event in events:
             tell(event)
-            if isinstance(event, RunFinished):
+            if isinstance(event, RunFinished) and not run.is_past(event):
                 if out is not None:
                     _write_best(run, out, overwrite)
                 await run.close()

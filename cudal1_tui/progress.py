@@ -82,7 +82,6 @@ class Progress:
 
     @_tell.register
     def _(self, event: RunStarted) -> None:
-        self._candidates.clear()
         self._round = ""
         self._now(f"reading {Path(event.reference).name}")
 

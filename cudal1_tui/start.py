@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import open_archive
 from cudal1_core.exemplars import ExemplarOptions
-from cudal1_core.paths import archive_path, new_run_folder
+from cudal1_core.paths import RunFolder, archive_path, new_run_folder
 from cudal1_core.policies import WITH_MODEL, make_policy
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.host import Referee
@@ -22,19 +22,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cudal1_core.policies.base import Policy
+    from cudal1_core.recall import Recalled
 
 
 @contextmanager
 def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     """A run that has not begun; the archive is closed at the end. Raises UsageError."""
     settings = run_options(options)
-    folder = new_run_folder()
+    recalled: Recalled | None = options.recalled
+    folder = RunFolder(recalled.started.run, options.folder) if recalled else new_run_folder()
     policy = policy_of(options, folder.logs)
     reviewer = Reviewer(options.reviewer) if options.reviewer else None
-    archive, trouble = open_archive(archive_path())
+    archive, trouble = open_archive(archive_path(options.folder.parents[2]) if recalled else archive_path())
     try:
         referee = Referee(settings.judge, log_dir=folder.logs)
-        yield Run(options.module, settings, referee, policy, archive, folder, trouble=trouble, reviewer=reviewer)
+        yield Run(
+            options.module, settings, referee, policy, archive, folder,
+            trouble=trouble, reviewer=reviewer, recalled=recalled,
+        )  # fmt: skip
     finally:
         archive.close()
 

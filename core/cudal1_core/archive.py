@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
 from pathlib import Path
@@ -188,6 +189,7 @@ class Archive:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
+        self.read_only = False
         try:
             # One connection, used from the event loop's thread alone.
             self._db = sqlite3.connect(path or ":memory:", timeout=BUSY_S, isolation_level=None)
@@ -239,6 +241,45 @@ class Archive:
                 self._db.execute(statement)
         if scripts:
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    @classmethod
+    def for_reading(cls, path: Path) -> Archive:
+        """The archive, also where neither file nor folder can be written. Raises ArchiveError."""
+        try:
+            return cls(path)
+        except ArchiveError:
+            for how in ("mode=ro", "immutable=1"):
+                archive = cls.__new__(cls)
+                archive.path, archive.read_only = path, True
+                try:
+                    archive._db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
+                    archive._db.row_factory = sqlite3.Row
+                    if 1 <= archive._version() <= SCHEMA_VERSION:
+                        return archive
+                except sqlite3.Error:
+                    continue
+            raise
+
+    @property
+    def changes(self) -> int:
+        """Rows that were written since it was opened."""
+        return self._db.total_changes
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is recorded inside is stored as a whole, or not at all. Raises sqlite3.Error."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def shrink(self) -> None:
+        """Gives the space of what was deleted back to the disk. Raises sqlite3.Error."""
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         self._db.close()

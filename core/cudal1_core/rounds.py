@@ -201,6 +201,10 @@ class Run:
         finally:
             await self.close()
 
+    def is_past(self, event: Event) -> bool:
+        """Whether the event was told before the run went on."""
+        return self._recalled is not None and any(event is known for known in self._recalled.events)
+
     @property
     def paused(self) -> bool:
         return not self._gate.is_set()
