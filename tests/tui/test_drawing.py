@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -220,3 +221,41 @@ def test_opening_the_workbench_imports_nothing_heavy() -> None:
     names = ("screens.help", "screens.questions", "clipboard", "pages", "plot", "report")
     asked_for = {f"cudal1_tui.{name}" for name in names}
     assert loaded & asked_for == set()
+
+
+async def test_a_line_of_100_000_characters_is_streamed_shown_and_scrolled(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.opening(str(desk.reference)))
+        long = "x = '日本" + "y" * 100_000 + "\x1b[2J[/] end'\n"
+        for start in range(0, len(long), 20_000):
+            await desk.tell([TokenArrived(candidate="c01", text=long[start : start + 20_000])])
+        await desk.tell(recorded.judged(recorded.candidate("c01", 1, long, long), recorded.accepted(1.5, 0.1)))
+        code = desk.app.workbench.query_one(CodeStream)
+        for view in "1283":
+            await desk.press(view)
+            assert [cell_len(line) for line in desk.seen.splitlines()] == [size[0]] * size[1]
+        await desk.press("1")
+        assert "x = '日本yyyy" in desk.seen
+        code.scroll_to(x=99_990, animate=False, immediate=True, force=True)
+        await desk.pilot.pause()
+        assert "[/] end'" in desk.seen
+        assert [cell_len(line) for line in desk.seen.splitlines()] == [size[0]] * size[1]
+
+
+async def test_ten_thousand_candidates_are_listed_and_scrolled(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell([*recorded.opening(str(desk.reference)), *recorded.first_round()])
+        rows = tuple(replace(row, id=f"{n}-{row.id}") for n in range(2000) for row in desk.view.rows)
+        desk.session.view = replace(desk.view, rows=rows, selected=rows[0].id, following=False)
+        desk.app.workbench.draw()
+        drawn: list[int] = []
+        listed = desk.app.workbench.query_one(CandidateList)
+        refresh = listed.refresh_lines
+        listed.refresh_lines = lambda y, count=1: (drawn.append(y), refresh(y, count))[1]  # type: ignore[method-assign, return-value]
+        for key, at in (("j", "0-c02"), ("G", "1999-c05"), ("k", "1999-c04"), ("g", "0-c01")):
+            drawn.clear()
+            await desk.press(key)
+            assert desk.view.selected == at
+            assert len(drawn) <= 2  # the line that was selected, and the one that is
+        await desk.press("4")
+        assert [cell_len(line) for line in desk.seen.splitlines()] == [size[0]] * size[1]
