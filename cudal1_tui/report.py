@@ -11,13 +11,14 @@ from cudal1_core.versus import best_other, versus
 
 from cudal1_tui import words
 from cudal1_tui.plain import clean, one_line
+from cudal1_tui.scale import scale_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from cudal1_tui.view import Row, View
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 260, 52, 24  # of the plot, in pixels
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 760, 260, 52, 8, 24  # of the plot, in pixels
 _HEAD = ("id", "round", "state", "checks", "speedup", "interval", "time", "decision", "title")
 
 _PAGE = """<!doctype html>
@@ -78,23 +79,23 @@ def as_html(view: View) -> str:
 
 
 def plot(view: View) -> str:
-    """Speedup by candidate in order of writing as SVG, with intervals and the best so far; empty without a time."""
+    """Speedup by candidate in order of writing as SVG, on a logarithmic scale; empty without a time."""
     timed = [row for row in view.rows if row.speedup is not None]
     if not timed:
         return ""
-    top = max(1.0, *(row.speedup or 0.0 for row in timed)) * 1.1
+    scale = scale_for(row.speedup or 0.0 for row in timed)
     step = (_WIDTH - _LEFT - 10) / len(view.rows)
 
     def across(number: float) -> float:
         return _LEFT + (number + 0.5) * step
 
     def up(speedup: float) -> float:
-        return (_HEIGHT - _BOTTOM) * (1 - min(max(speedup, 0.0), top) / top)
+        return _TOP + (_HEIGHT - _BOTTOM - _TOP) * (1 - scale.height(speedup))
 
     marks = [
         f'<line x1="{_LEFT}" y1="{up(at):.1f}" x2="{_WIDTH}" y2="{up(at):.1f}" stroke="var(--line)"/>'
         f'<text x="{_LEFT - 6}" y="{up(at) + 4:.1f}" text-anchor="end">{at:.2f}x</text>'
-        for at in sorted({0.0, 1.0, round(top / 1.1, 2)})
+        for at in scale.ticks()
     ]
     best, steps = 0.0, list[str]()
     for number, row in enumerate(view.rows):

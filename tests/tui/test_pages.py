@@ -18,7 +18,8 @@ from rich.cells import cell_len
 from cudal1_tui.actions import ACTIONS
 from cudal1_tui.cli import main
 from cudal1_tui.pages import page
-from cudal1_tui.plot import plot, scale_for
+from cudal1_tui.plot import plot
+from cudal1_tui.scale import scale_for
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
 from cudal1_tui.views import PAGES
