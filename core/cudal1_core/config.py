@@ -35,7 +35,7 @@ class Settings:
     ascii: bool = _setting(False, "Draw with the 95 characters of ASCII alone.")
     mouse: bool = _setting(True, "Let the mouse select; without it the terminal selects text by itself.")
     frames: int = _setting(0, "Frames a second while text streams; 0 is 30, and 10 over SSH.", low=0, high=60)
-    bell: bool = _setting(True, "Ring the bell when a run ends and waits for a decision.")
+    bell: bool = _setting(True, "Ring the bell when a run ends and waits for a decision, or meets trouble.")
     rounds: int = _setting(3, "Rounds of a run.", low=1, high=10_000)
     group: int = _setting(4, "Candidates a round.", low=1, high=1_000)
     keys: dict[str, str] = _setting({}, 'Other keys by the id of an action: `accept = "ctrl+t,a"`.')
