@@ -260,11 +260,6 @@ class Archive:
                     continue
             raise
 
-    @property
-    def changes(self) -> int:
-        """Rows that were written since it was opened."""
-        return self._db.total_changes
-
     @contextmanager
     def together(self) -> Iterator[None]:
         """What is recorded inside is stored as a whole, or not at all. Raises sqlite3.Error."""

@@ -13,26 +13,23 @@ from cudal1_core.paths import RunFolder
 _PASSED_OVER = ('{"event": "token_arrived"', '{"event": "timing_sampled"', '{"event": "check_finished"')
 
 
-def bring_in(archive: Archive, runs: Path) -> int:
-    """How many runs were completed. Runs that ended in order, or that go on now, are left alone."""
+def bring_in(archive: Archive, runs: Path) -> None:
+    """Runs that ended in order, or that go on now, are left alone. Raises sqlite3.Error."""
     if archive.read_only or not runs.is_dir():
-        return 0
+        return
     ended = {row["id"] for row in archive.rows("SELECT id FROM runs WHERE finished IS NOT NULL")}
-    count = 0
     for folder in sorted(path for path in runs.iterdir() if path.name not in ended):
         log = folder / "events.jsonl"
         if not log.is_file() or is_at_work(RunFolder(folder.name, folder)):
             continue
         try:
-            count += _bring_in(archive, folder.name, log)
+            _bring_in(archive, folder.name, log)
         except (OSError, sqlite3.Error) as error:
             if isinstance(error, sqlite3.Error) and not is_held(error):
                 raise
-    return count
 
 
-def _bring_in(archive: Archive, run: str, log: Path) -> bool:
-    before = archive.changes
+def _bring_in(archive: Archive, run: str, log: Path) -> None:
     query = "SELECT candidate, made FROM decisions WHERE run = ?"
     decided = {(row["candidate"], row["made"]) for row in archive.rows(query, run)}
     with archive.together():
@@ -45,4 +42,3 @@ def _bring_in(archive: Archive, run: str, log: Path) -> bool:
                 continue
             if not (isinstance(event, DecisionMade) and (event.candidate, event.at) in decided):
                 archive.record(run, event)
-    return archive.changes > before
