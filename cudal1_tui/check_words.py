@@ -18,5 +18,6 @@ CHECKS = {
     "timed outputs": "was every answer of every timed call right?",
     "timing": "how was the speedup measured?",
     "profile": "what ran?",
+    "roofline": "is it slower than what the device allows?",
     "second measurement": "does a second measurement agree?",
 }

@@ -8,7 +8,7 @@ from tests.e2e.workshop import Workshop
 
 KEYS = [
     "verdict", "category", "reason", "speedup", "speedup_interval", "reference_ms", "candidate_ms", "win",
-    "baselines", "checks", "labels", "device", "isolation", "versions", "seed", "roofline",
+    "baselines", "checks", "labels", "device", "isolation", "versions", "seed", "roofline", "advice",
 ]  # fmt: skip
 
 
