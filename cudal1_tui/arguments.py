@@ -171,10 +171,12 @@ def keys_parser() -> Parser:
 def export_parser() -> Parser:
     parser = Parser(
         prog="cudal1-tui export",
-        description="Writes a run as report.md and report.html beside its events.",
+        description="Writes a run as report.md and report.html beside its events, or one of its candidates. "
+        "Decisions as training data: cudal1-tui train preferences.",
         allow_abbrev=False,
     )
     parser.add_argument("run", metavar="RUN", nargs="?", help="id, folder or events.jsonl of a run (the newest)")
+    parser.add_argument("--candidate", metavar="ID", help="this candidate's code, with its header where it is accepted")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write this file alone: HTML for .html, else Markdown")
     parser.add_argument("--overwrite", action="store_true", help="let --out replace a file")
     return parser

@@ -1,13 +1,16 @@
-"""`cudal1-tui export`: a stored run as a report."""
+"""`cudal1-tui export`: a stored run as a report, or one of its candidates."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudal1_core.accept import accepted_path, content, write_accepted
 from cudal1_core.errors import UsageError
 from cudal1_core.events import from_json
 from cudal1_core.paths import home
+from cudal1_core.recall import recall
 
 from cudal1_tui import report
 from cudal1_tui.state import reduce
@@ -18,8 +21,10 @@ if TYPE_CHECKING:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Exit status 0 when the report is written. Raises UsageError."""
+    """Exit status 0 when the report or the candidate is written. Raises UsageError."""
     events = events_file(options.run)
+    if options.candidate:
+        return _candidate(events, options)
     view = read_view(events)
     for out in [options.out] if options.out else [events.with_name("report.md"), events.with_name("report.html")]:
         if options.out and out.exists() and not options.overwrite:
@@ -28,6 +33,40 @@ def main(options: argparse.Namespace) -> int:
             print(report.write(view, out), flush=True)
         except OSError as error:
             raise UsageError(f"{out} cannot be written", str(error.strerror or error)) from error
+    return 0
+
+
+def _candidate(events: Path, options: argparse.Namespace) -> int:
+    """To --out, else to standard output: what accepting would write, or the bare code where that cannot be."""
+    recalled = recall(events)
+    judged = recalled.judged.get(options.candidate)
+    candidates = {one.id: one for one in (*(one.candidate for one in recalled.judged.values()), *recalled.unjudged)}
+    if options.candidate not in candidates:
+        known = ", ".join(candidates) or "none"
+        raise UsageError(f"{options.candidate} is no candidate of this run", f"Candidates: {known}.")
+    out: Path | None = options.out
+    try:
+        if judged is not None and judged.verdict.accepted and recalled.task is not None:
+            task, target = recalled.task, out or accepted_path(recalled.task)
+            if out is None:
+                sys.stdout.buffer.write(content(task, judged.candidate, judged.verdict, target))
+            else:
+                write_accepted(task, judged.candidate, judged.verdict, path=out, overwrite=options.overwrite)
+        else:
+            source = candidates[options.candidate].source
+            if out is None:
+                sys.stdout.write(source)
+            else:
+                with out.open("w" if options.overwrite else "x", encoding="utf-8", errors="replace") as stream:
+                    stream.write(source)
+    except FileExistsError as error:
+        raise UsageError(
+            f"--out {out} exists", "No file is replaced unasked.", "Add --overwrite to replace it."
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written", str(error.strerror or error)) from error
+    if out is not None:
+        print(out, flush=True)
     return 0
 
 

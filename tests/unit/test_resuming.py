@@ -21,6 +21,7 @@ from cudal1_core.restoring import bring_in
 from cudal1_core.rounds import Run, RunOptions
 from cudal1_core.verdict import Verdict
 
+from cudal1_tui.cli import main
 from tests.unit.scripted import Bench, ScriptedPolicy, ScriptedReferee, code, make_task, told, whole
 
 FAST = Verdict("accepted", speedup=3.0, speedup_interval=(2.9, 3.1))
@@ -211,3 +212,22 @@ def test_history_pages_through_runs_and_reads_what_cannot_be_written(tmp_path: P
     (tmp_path / ".cudal1").chmod(0o555)
     assert len(page_of_runs(Archive.for_reading(tmp_path / ".cudal1" / "archive.db"))) == 3
     (tmp_path / ".cudal1").chmod(0o755)
+
+
+def test_a_candidate_is_written_as_accepting_would_or_bare(
+    bench: Bench, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bench.referee.verdicts = {"a": FAST, "b": Verdict("rejected", "crashed")}
+    asyncio.run(told(bench.run(whole("a", "b"))))
+    run, out = str(log_of(bench)), tmp_path / "out.py"
+    assert main(["export", run, "--candidate", "c01", "--out", str(out)]) == 0
+    assert out.read_text().startswith("# 3.00x")
+    assert out.read_text().endswith(code("a"))
+    assert main(["export", run, "--candidate", "c02", "--out", str(out)]) == 2
+    assert "exists" in capfd.readouterr().err
+    assert main(["export", run, "--candidate", "c02", "--out", str(out), "--overwrite"]) == 0
+    assert out.read_text() == code("b")
+    assert main(["export", run, "--candidate", "c09"]) == 2
+    assert "Candidates: c01, c02." in capfd.readouterr().err
+    assert main(["export", run, "--candidate", "c01"]) == 0
+    assert capfd.readouterr().out.startswith("# 3.00x")
