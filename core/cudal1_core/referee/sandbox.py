@@ -123,6 +123,8 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     with os.fdopen(ready_read, "rb") as pipe:
         told = pipe.read()
     layers += json.loads(told) if told else []
+    if memory is not None:
+        layers.append("memory in view")
     if spec.memory_limit:
         layers += ["memory watch", "process watch"]
     # kill(-1) reaches every process of a namespace, so only process 1 of a new one may ever use it
