@@ -134,12 +134,18 @@ def asked(name: str) -> Asked:
 
 def test_a_referee_that_fails_once_costs_a_verdict_and_one_that_stays_dead_pauses(failing: list[Event]) -> None:
     with Referees(JudgeOptions(), 1, failing.append) as referees:
-        (verdict,) = referees.judge([asked("a")])
+        told: list[str] = []
+
+        def reached(place: int, verdict: Verdict) -> None:
+            told.append(verdict.verdict)
+
+        (verdict,) = referees.judge([asked("a")], reached)
+        assert told == ["unjudgeable"]
         assert verdict.verdict == "unjudgeable"  # no reward, neither good nor bad
         assert FailingReferee.opened == 2  # a fresh one had its try
-        referees.judge([asked("b")])
+        referees.judge([asked("b")], reached)
         with pytest.raises(PausedError, match="The referee fails") as caught:
-            referees.judge([asked("c")])
+            referees.judge([asked("c")], reached)
     assert "the same command goes on" in caught.value.next_step
     assert isinstance(failing[0], VerdictReached)
 

@@ -51,10 +51,10 @@ def answer(reference: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three references of three families, and a replayed release with right code for all."""
+    """Two references of two families, one of which is held out, and a replayed release with right code for both."""
     top = tmp_path_factory.mktemp("training")
     (top / "references").mkdir()
-    sources = {"sum": SUM, "relu": RELU, "tanh": REFERENCE.format(body="torch.tanh(x) - x")}
+    sources = {"sum": SUM, "relu": RELU}
     rows = []
     for name, source in sources.items():
         (top / "references" / f"{name}.py").write_text(source)
@@ -86,7 +86,7 @@ def trainers(pid: int) -> Iterator[psutil.Process]:
 def test_a_dry_run_says_what_would_be_trained_on_and_leaves_nothing(folder: Path) -> None:
     done = run(folder, "all", "--out", "dry", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert "2 tasks trained on, 2 families" in done.stdout
+    assert "1 tasks trained on, 1 families" in done.stdout
     assert "1 tasks held out" in done.stdout
     assert "rl: 2 steps" in done.stdout
     assert not (folder / "dry").exists()
@@ -180,7 +180,6 @@ def test_mistakes_are_told_before_anything_is_done(folder: Path) -> None:
     for more, said in (
         (["--model", "tiny", "--out", "none"], "There is no task to train on"),
         (["--tasks", "references"], "No model is named"),
-        (["--model", "nowhere/model", "--tasks", "references", "--out", "gone"], "cannot be loaded"),
     ):
         done = subprocess.run([*words, *more], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 2, done.stderr

@@ -18,6 +18,7 @@ from cudal1_core.events import (
 from cudal1_core.extract import extract_code
 from cudal1_core.policies.base import Judged
 from cudal1_core.reference import Task
+from cudal1_core.verdict import Verdict
 
 from cudal1_training.book import Book
 from cudal1_training.hack_cases import HackCases
@@ -76,16 +77,20 @@ class Groups:
                 self._keep(group.task, CandidateWritten(candidate=candidate))
                 self._tell(StageStarted(candidate=candidate.id, stage="queued"))
                 work.append(Asked(group.task, candidate))
-        verdicts = iter(self._referees.judge(work))
+
+        def keep(place: int, verdict: Verdict) -> None:
+            one = work[place]
+            if self._book is not None:
+                self._book.record(
+                    one.task, VerdictReached(candidate=one.candidate.id, verdict=verdict, seconds=0.0)
+                )  # fmt: skip
+            self._cases.add(one.task, Judged(one.candidate, verdict))
+
+        verdicts = iter(self._referees.judge(work, keep))
         done = iter(work)
         found = []
         for group, answers in asked:
             judged = [Judged(next(done).candidate, next(verdicts)) for _ in answers]
-            for one in judged:
-                if self._book is not None:
-                    reached = VerdictReached(candidate=one.candidate.id, verdict=one.verdict, seconds=0.0)
-                    self._book.record(group.task, reached)
-                self._cases.add(group.task, one)
             self._finish(group, judged)
             found.append(judged)
         return found

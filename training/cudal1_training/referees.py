@@ -7,11 +7,12 @@ a trainer leaves out. When it fails several times in a row, training pauses.
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +56,7 @@ class Referees:
         self._lanes = [_Lane(options) for _ in range(count)]
         self._known: dict[tuple[str, str], Verdict] = {}  # of this process: source hashes of reference and candidate
         self._failures = 0
+        self._reached: queue.SimpleQueue[tuple[int, Verdict]] = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="referees", daemon=True)
 
@@ -71,25 +73,27 @@ class Referees:
         """The task of a reference. Raises UnjudgeableError, and PausedError where the referee itself fails."""
         return self._run(self._open(path))
 
-    def judge(self, asked: Sequence[Asked]) -> list[Verdict]:
-        """One verdict each, in order. Raises PausedError."""
+    def judge(self, asked: Sequence[Asked], reached: Callable[[int, Verdict], None]) -> list[Verdict]:
+        """One verdict each, in order; `reached` is told of each, by its place, as it comes. Raises PausedError."""
         start = time.monotonic()
         try:
-            return self._run(self._judge_all(asked))
+            return self._run(self._judge_all(asked), reached)
         finally:
             self.seconds += time.monotonic() - start
             self.judged += len(asked)
 
-    def _run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Waits in short turns, so that a signal is taken between them."""
+    def _run(
+        self, work: Coroutine[Any, Any, Result], reached: Callable[[int, Verdict], None] = lambda place, verdict: None
+    ) -> Result:
+        """Waits in short turns, so that a signal is taken between them and verdicts are kept as they come."""
         future: Future[Result] = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            while True:
-                try:
-                    return future.result(timeout=0.2)
-                except TimeoutError:
-                    if future.done():
-                        raise
+            ended = False
+            while not ended:
+                ended = bool(wait([future], timeout=0.2).done)
+                while not self._reached.empty():
+                    reached(*self._reached.get())
+            return future.result()
         except BaseException:
             future.cancel()
             raise
@@ -119,6 +123,7 @@ class Referees:
                 verdict = self._known.get(_key(one)) or await self._judge(lane, one)
                 for place in places:  # the same code twice is judged once
                     found[place] = verdict
+                    self._reached.put((place, verdict))
                     name = asked[place].candidate.id
                     self._tell(VerdictReached(candidate=name, verdict=verdict, seconds=time.monotonic() - start))
 
