@@ -159,7 +159,7 @@ class WorkbenchScreen(Screen[None]):
         self._drawn = view
         row = view.current
         self._draw_status()
-        if drawn is None or (drawn.task, drawn.baselines) != (view.task, view.baselines):
+        if drawn is None or (drawn.task, drawn.baselines, drawn.ending) != (view.task, view.baselines, view.ending):
             self.query_one(ReferencePane).show(view, self.session.reference_source)
         if drawn is None or drawn.trouble is not view.trouble:
             self.query_one(Banner).show(view.trouble)

@@ -72,7 +72,7 @@ def following(view: View, keys: Mapping[str, str]) -> list[str]:
         return []
     if view.ending is not None:
         more = f"{keys.get('more', '')} one more round"
-        return [more] if view.ending in ("done", "budget") else []
+        return [more] if view.ending in ("done", "budget") else [f"{keys.get('quit', '')} leaves"]
     queued = [one_line(row.id) for row in view.rows if row.verdict is None and row.activity == "queued"]
     after = [f"next {queued[0]}" + (f" and {len(queued) - 1} more" if len(queued) > 1 else "")] if queued else []
     if view.task is None:

@@ -52,7 +52,8 @@ def facts(view: View, name: str, width: int) -> Content:
     """File, class, shapes and times of the reference; the first line holds what a small terminal shows."""
     task = view.task
     if task is None:
-        return Content.assemble((name, "$foreground bold"), ("  reading and timing the reference…", "$muted"))
+        told = "was not read" if view.ending else "reading and timing the reference…"
+        return Content.assemble((name, "$foreground bold"), (f"  {told}", "$muted"))
     shapes = f"{', '.join(task.inputs)} → {', '.join(task.outputs)}"
     first = Content.assemble((name, "$foreground bold"), (f"  {one_line(task.model)}", "$code-name"))
     if not view.baselines:

@@ -13,6 +13,7 @@ from cudal1_tui.actions import ACTIONS, key_name
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
 from cudal1_tui.widgets.now_line import now
+from cudal1_tui.widgets.reference_pane import facts
 from tests.tui import recorded
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ def test_the_end_says_what_can_be_done() -> None:
     best = replace(view.rows[2], decision="kept", path="/home/me/softmax_optimized.py")
     kept = replace(view, rows=(*view.rows[:2], best, *view.rows[3:]))
     assert "✓ c03 is in softmax_optimized.py" in line(kept)
+
+
+def test_a_run_that_failed_says_how_to_leave() -> None:
+    failed = after([*recorded.opening(PATH)[:1], RunFinished(reason="failed", best=None, best_speedup=None)])
+    assert "a fault ended the run; all that was found is kept · q leaves" in line(failed)
+    assert "was not read" in facts(failed, "softmax.py", 80).plain
 
 
 def test_without_a_best_the_reasons_are_counted() -> None:

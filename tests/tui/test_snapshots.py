@@ -94,14 +94,17 @@ async def test_ascii(opened: Opened, picture: SnapshotAssertion) -> None:
 
 
 async def drawn(opened: Opened, size: tuple[int, int], state: str, **options: object) -> str:
-    """The state as SVG; the reference is named as in the recording, and no notice lies over it."""
+    """The state as SVG once nothing moves any more; the reference is named as in the recording, no notice is told."""
     events, selected, keys = STATES[state]
     async with opened(size, **options) as desk:
+        desk.app.notify = lambda *words, **how: None  # type: ignore[method-assign]
         desk.session.view = replace(desk.view, reference=PATH)
         await desk.tell(events)
         if selected:
             await desk.select(selected)
-        desk.app.clear_notifications()
         await desk.press(*keys)
-        await desk.pilot.pause()
-        return desk.app.export_screenshot(title=state, simplify=True)
+        shown = ""
+        while shown != (again := desk.app.export_screenshot(title=state, simplify=True)):
+            shown = again
+            await desk.pilot.pause(0.1)
+        return shown
