@@ -14,13 +14,10 @@ from typing import TYPE_CHECKING
 
 from cudal1_core.checking import check, find
 from cudal1_core.errors import Cudal1Error
+from cudal1_core.plain import one_line
 from cudal1_core.referee.options import JudgeOptions
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from cudal1_tui.check_arguments import check_parser
-from cudal1_tui.plain import one_line
 from cudal1_tui.words import DASH, STANDINGS, interval_text, speedup_text
 
 if TYPE_CHECKING:
@@ -100,6 +97,10 @@ def _row(result: AcceptedJudged) -> dict[str, object]:
 
 
 def _print(results: list[AcceptedJudged]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=PIPE_WIDTH)

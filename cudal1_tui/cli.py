@@ -109,9 +109,16 @@ def _bench(words: list[str]) -> int:
 
 
 def _watch(words: list[str]) -> int:
+    from cudal1_tui.settings import user_settings
+    from cudal1_tui.watch_arguments import watch_parser
+
+    settings, problems = user_settings()
+    parser = watch_parser()
+    parser.set_defaults(rounds=settings.rounds, group=settings.group)
+    options = parser.parse_args(words[1:])
     from cudal1_tui.watch import main as watch
 
-    return watch(words)
+    return watch(options, problems)
 
 
 def _train(words: list[str]) -> int:
@@ -136,9 +143,12 @@ def _check(words: list[str]) -> int:
 
 
 def _history(words: list[str]) -> int:
+    from cudal1_tui.past_arguments import history_parser
+
+    options = history_parser().parse_args(words[1:])
     from cudal1_tui.history import main as history
 
-    return history(words)
+    return history(options)
 
 
 def _resume(words: list[str]) -> int:
@@ -148,9 +158,12 @@ def _resume(words: list[str]) -> int:
 
 
 def _prune(words: list[str]) -> int:
+    from cudal1_tui.past_arguments import prune_parser
+
+    options = prune_parser().parse_args(words[1:])
     from cudal1_tui.prune import main as prune
 
-    return prune(words)
+    return prune(options)
 
 
 def _keys(words: list[str]) -> int:

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cudal1_tui.past_arguments import history_parser
 from cudal1_tui.plain import one_line
 from cudal1_tui.words import DASH, count_text, speedup_text
 
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 120  # columns where standard output is no terminal
 
 
-def main(words: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Exit status 0. Raises UsageError, ArchiveError."""
-    options = history_parser().parse_args(words[1:])
     path = archive_path()
     if not path.exists():
         raise UsageError(f"There is no archive in {home()}", "", "Start a run with `cudal1-tui MODULE.py`.")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
 
 from cudal1_core.archive import Archive, unusable
 from cudal1_core.errors import UsageError
 from cudal1_core.paths import archive_path, home
 from cudal1_core.pruning import prune
 
-from cudal1_tui.past_arguments import prune_parser
+if TYPE_CHECKING:
+    import argparse
 
 
-def main(words: list[str]) -> int:
+def main(options: argparse.Namespace) -> int:
     """Exit status 0 where the folder is below the size, 1 where what stays takes more. Raises UsageError."""
-    options = prune_parser().parse_args(words[1:])
     path = archive_path()
     if not path.exists():
         raise UsageError(f"There is no archive in {home()}", "", "There is nothing to prune.")

@@ -23,26 +23,20 @@ from cudal1_core.watch.session import Watching
 from cudal1_tui import start
 from cudal1_tui.headless import print_json
 from cudal1_tui.progress import Progress
-from cudal1_tui.watch_arguments import watch_parser
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from cudal1_core.events import Event
     from cudal1_core.watch.parts import Parts
 
 
-def main(words: list[str]) -> int:
-    """Exit status 130 or 143 when it is stopped from outside, 2 or 3 when it cannot watch. Raises UsageError."""
+def main(options: argparse.Namespace, problems: Sequence[object]) -> int:
+    """Exit status 130 or 143 when it is stopped from outside. Tells `problems` of the settings. Raises UsageError."""
     from cudal1_tui.cli import why_no_screen
-    from cudal1_tui.settings import user_settings
 
-    settings, problems = user_settings()
-    parser = watch_parser()
-    parser.set_defaults(rounds=settings.rounds, group=settings.group)
-    options = parser.parse_args(words[1:])
     selection = Selection(options.paths)
     if not options.headless and not options.json and (reason := why_no_screen()):
         print(f"cudal1-tui: {reason}, so this watch is headless.", file=sys.stderr)

@@ -67,6 +67,10 @@ def test_the_light_part_of_the_core_imports_neither_torch_nor_textual() -> None:
         ("bench", "--help"),
         ("train", "sft", "--help"),
         ("doctor", "--help"),
+        ("watch", "--help"),
+        ("check", "--help"),
+        ("history", "--help"),
+        ("prune", "--help"),
         ("--version",),
     ],
 )
@@ -76,6 +80,7 @@ def test_help_loads_neither_the_screen_nor_torch(words: tuple[str, ...]) -> None
 
 def test_what_draws_no_screen_never_imports_textual() -> None:
     commands = "headless", "verify", "doctor", "bench_suite", "bench_report", "bench_compare", "train_child", "models"
+    commands = *commands, "watch", "check", "history", "prune"
     assert "textual" not in loaded_by(f"import {', '.join(f'cudal1_tui.{name}' for name in commands)}")
 
 
