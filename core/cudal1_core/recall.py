@@ -18,6 +18,7 @@ from cudal1_core.events import (
     StageStarted,
     TaskDescribed,
     TokenArrived,
+    TroubleMet,
     VerdictReached,
     from_json,
 )
@@ -79,7 +80,12 @@ def _told(run: Recalled, events: list[Event]) -> Recalled:
                 run.decisions[event.candidate] = event.decision
     run.unjudged = [candidate for id, candidate in candidates.items() if id not in run.judged]
     cut_off = {event.candidate for event in events if isinstance(event, TokenArrived)} - set(candidates)
-    run.events = [event for event in events if not (isinstance(event, TokenArrived) and event.candidate in cut_off)]
+    run.events = [
+        event
+        for event in events
+        if not isinstance(event, TroubleMet)  # of another day
+        and not (isinstance(event, TokenArrived) and event.candidate in cut_off)
+    ]
     if not isinstance(run.events[-1], RunFinished):  # it was killed
         run.events += [StageStarted(candidate=one.id, stage="queued", at=events[-1].at) for one in run.unjudged]
         run.events.append(RunFinished(reason="stopped", best=None, best_speedup=None, at=events[-1].at))
