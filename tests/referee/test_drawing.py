@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from cudal1_core.referee.drawing import InputSource
+from cudal1_core.referee.drawing import BEYOND, InputSource
 
 
 def fresh(get_inputs: Callable[[], Any], index: int = 0) -> tuple[InputSource, torch.Tensor, torch.Tensor]:
@@ -76,3 +76,41 @@ def test_a_nudge_changes_one_element() -> None:
     source = InputSource(lambda: [torch.rand(64, 64)], "cpu")
     draw = source.fresh()
     assert int((source.nudged(draw).tensors[0] != draw.tensors[0]).sum()) == 1
+
+
+def beyond(get_inputs: Callable[[], Any], variation: str) -> list[torch.Tensor]:
+    return InputSource(get_inputs, "cpu").beyond(variation).tensors
+
+
+def test_beyond_the_domain_signs_scale_and_structure_are_others() -> None:
+    def get_inputs() -> list[torch.Tensor]:
+        return [torch.rand(96, 96).triu()]
+
+    (signs,) = beyond(get_inputs, "other signs")
+    assert bool((signs < 0).any())
+    assert bool((signs.abs() < 1).all())
+    (scale,) = beyond(get_inputs, "another scale")
+    assert float(scale.max()) > 10
+    (outliers,) = beyond(get_inputs, "outliers")
+    assert bool((outliers.tril(-1) != 0).any())  # no draw has anything there
+    assert int((outliers.abs() > 5).sum()) < outliers.numel() // 100
+
+
+@pytest.mark.parametrize("variation", BEYOND)
+def test_beyond_the_domain_form_integers_and_masks_stay(variation: str) -> None:
+    mask = torch.ones(8, 8).tril()
+
+    def get_inputs() -> list[torch.Tensor]:
+        return [torch.rand(8, 16)[:, ::2], torch.randint(0, 9, (70,)), mask, torch.rand(8, 1).expand(8, 64)]
+
+    source = InputSource(get_inputs, "cpu")
+    draw = source.beyond(variation)
+    assert [tensor.shape for tensor in draw.tensors] == [leaf.shape for leaf in source.tree.tensors]
+    assert [tensor.stride() for tensor in draw.tensors] == [leaf.strides for leaf in source.tree.tensors]
+    assert bool(((draw.tensors[1] >= 0) & (draw.tensors[1] < 9)).all())
+    assert torch.equal(draw.tensors[2], mask)
+
+
+def test_where_only_integers_vary_there_is_nothing_beyond() -> None:
+    assert not InputSource(lambda: [torch.randint(0, 9, (70,))], "cpu").goes_beyond
+    assert InputSource(lambda: [torch.ones(70)], "cpu").goes_beyond  # the same each time: all there is to vary

@@ -24,6 +24,10 @@ from cudal1_core.referee.layout import Leaf, Tree, as_bits, describe, same_bits,
 from cudal1_core.referee.loading import arguments
 
 POOL = 3
+BEYOND = ("other signs", "another scale", "outliers")  # what no draw of the reference's has
+SCALE, HALF_SCALE = 16.0, 4.0  # of another scale; the halves overflow sooner
+OUTLIERS = 1 / 1000  # share of elements
+FAR_OUT = 20.0  # root mean squares
 LEAST_MIXED = 64  # elements from which three draws give enough sets; fewer are drawn anew, which costs little
 
 
@@ -109,6 +113,38 @@ class InputSource:
                 changed[position] = other.tensors[index][position]
                 return Draw(draw.tree, [changed if i == index else t for i, t in enumerate(draw.tensors)])
         return other
+
+    @property
+    def goes_beyond(self) -> bool:
+        """Whether there is anything to vary: constants of the task, such as masks, and integers stay as they are."""
+        return any(self._varies(index) for index in range(len(self.tree.tensors)))
+
+    def beyond(self, variation: str) -> Draw:
+        """A set outside of what all draws share, by one of BEYOND."""
+        draw = self.fresh()
+        tensors = []
+        for index, (leaf, tensor) in enumerate(zip(draw.tree.tensors, draw.tensors, strict=True)):
+            if not self._varies(index) or not leaf.numel:
+                tensors.append(tensor)
+                continue
+            span = self._moved(variation, span_of(tensor, leaf).clone())
+            tensors.append(span.as_strided(leaf.shape, leaf.strides))
+        return Draw(draw.tree, tensors)
+
+    def _varies(self, index: int) -> bool:
+        dtype = self.tree.tensors[index].dtype
+        floating = dtype.is_floating_point and dtype.itemsize > 1
+        return floating and (self.modes[index] != "same" or self.frozen)
+
+    def _moved(self, variation: str, span: torch.Tensor) -> torch.Tensor:
+        chance = torch.empty(span.shape, device=self.device).uniform_(generator=self.generator)
+        if variation == "other signs":
+            return torch.where(chance < 0.5, span, -span)
+        if variation == "another scale":
+            return span * (HALF_SCALE if span.dtype.itemsize == 2 else SCALE)
+        size = FAR_OUT * span.float().square().mean().sqrt().to(span.dtype)
+        here = chance < max(OUTLIERS, 1.0 / span.numel())
+        return torch.where(here, torch.where(chance * 1e4 % 2 < 1, size, -size), span)
 
     def mixed(self, index: int, count: int) -> torch.Tensor:
         """The memory of `count` fresh tensors for leaf `index`, a row each; only where `mixes` holds."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cudal1_core.errors import UnjudgeableError
-from cudal1_core.referee import conditions, paper
+from cudal1_core.referee import beyond, conditions, paper
 from cudal1_core.referee.checks import SLOTS, Checker, Comparison
 from cudal1_core.referee.pairs import PairTimer, Samples, Speed
 from cudal1_core.referee.qualify import Qualified
@@ -18,6 +18,7 @@ from cudal1_core.referee.timing import Estimate, estimate
 from cudal1_core.referee.turn import gpu_uuid, turn
 from cudal1_core.verdict import Check, round_towards_one
 
+BEYOND_SECONDS = 5.0  # longest a call may take whose failure is only a label
 ENDING_SECONDS = 5.0  # for a killed candidate's work to leave the device
 
 
@@ -111,7 +112,8 @@ class Judging:
         else:
             self._note("timing", True, speed.detail)
         limits = self._roofline(found.candidate_ms / 1e3)
-        win = self._observe()  # last, since a profiler slows the process from then on
+        win = self._observe()  # last of what counts, since a profiler slows the process from then on
+        self._beyond(checker)
         if comparison.used_precision:
             self.labels.add("reduced_precision")
             win = "reduced_precision"
@@ -273,6 +275,28 @@ class Judging:
         if claim.get("authored") is not True:
             self.labels.add("no_authored_kernel")
         return str(win)
+
+    def _beyond(self, checker: Checker) -> None:
+        """Wrong, slow or broken outside of the reference's own domain is a label, whatever it is."""
+        self.doing = "input domain"
+        wrong = ""
+        try:
+            checker.load(0)
+            for variation in self.q.beyond:
+                wrong = beyond.failure(self.q, checker, variation, min(self.rules.call_timeout, BEYOND_SECONDS))
+                if wrong:
+                    wrong = f"with {variation}: {wrong}"
+                    break
+        except FaultError as fault:
+            wrong = fault.reason[:200]
+        except DeviceBusyError:
+            wrong = "its work does not end"
+            self.candidate.end()
+            self.q.canary.quiet(ENDING_SECONDS)
+        if wrong:
+            self.labels.add("input_domain")
+        tried = ", ".join(self.q.beyond) or "nothing: the reference takes no other inputs"
+        self._note(self.doing, True, f"right within the reference's own domain only: {wrong}" if wrong else tried)
 
     def _on_sample(self, now: Estimate, reference_ms: float, candidate_ms: float) -> None:
         self.tell(timing=[reference_ms, candidate_ms, now.speedup, now.low, now.high, now.pairs])

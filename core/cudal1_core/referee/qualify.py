@@ -56,6 +56,7 @@ class Qualified:
     stateful: bool = False  # its buffers change with each call, so that an answer depends on the calls before
     tf32: bool = False  # the reference's settings give TF32 to operators it uses, so TF32 is its own precision
     roofline: Roofline | None = None  # counted when the first candidate has been timed
+    beyond: tuple[str, ...] = ()  # variations of inputs outside of its own domain that the reference takes
     bounds: list[list[Bound | None]] = field(default_factory=list)  # by state, then by output tensor
     labels: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)

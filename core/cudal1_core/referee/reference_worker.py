@@ -19,7 +19,7 @@ import torch
 
 from cudal1_core.candidate import source_hash
 from cudal1_core.errors import UnjudgeableError
-from cudal1_core.referee import flags, loading, qualify
+from cudal1_core.referee import beyond, flags, loading, qualify
 from cudal1_core.referee.channel import Channel, ChannelClosedError
 from cudal1_core.referee.cores import Cores, set_aside
 from cudal1_core.referee.drawing import InputSource
@@ -119,6 +119,7 @@ class Worker:
                 init=q.init,
             )
             qualify.examine(q)
+            q.beyond = beyond.usable(q)
             return time_alone(q, self.reference) * 1e3
         except FaultError as fault:
             raise UnjudgeableError(
