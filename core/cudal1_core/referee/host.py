@@ -23,6 +23,7 @@ from typing import Any, Literal
 import psutil
 
 from cudal1_core import baselines
+from cudal1_core.baselines import Timed
 from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import BaselineTimed, CheckFinished, Event, PairsMeasured, StageStarted, TimingSampled
 from cudal1_core.referee import sandbox
@@ -176,8 +177,8 @@ class Referee:
         self.ratios[name] = ratio
         return BaselineTimed(baseline=name, ms=self._milliseconds()[name])
 
-    async def time_baseline(self, name: str) -> float:
-        """Eager's time over that of the reference run as `name`. Raises UnjudgeableError where it cannot be had."""
+    async def time_baseline(self, name: str) -> Timed:
+        """Eager against the reference run as `name`. Raises UnjudgeableError where it cannot be had."""
         if self.line is None and self.path is not None:
             await self.open(self.path)
         task = self.task
@@ -190,7 +191,7 @@ class Referee:
         try:
             await self._hand_over(message, fds)
             result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, lambda fact: None)
-            return float(result["ratio"])
+            return Timed(result["ratio"], result["half_interval"])
         except asyncio.CancelledError:
             self._hang_up()
             raise

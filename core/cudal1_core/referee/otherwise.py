@@ -41,7 +41,7 @@ class Leniently(Comparison):
 def time_baseline(
     q: Qualified, reference: Runner, runner: Runner, rules: Rules, name: str, on_wait: Callable[[bool], None]
 ) -> dict[str, Any]:
-    """{"ratio", "low", "high"}: eager's time over the baseline's. Raises UnjudgeableError where it cannot be had.
+    """The fields of baselines.Timed. Raises UnjudgeableError where it cannot be had.
 
     `on_wait` is told of a wait for the device's turn.
     """
@@ -54,7 +54,7 @@ def time_baseline(
         raise UnjudgeableError(
             "unsupported", f"the baseline {name} could not be timed: {fault.reason}"[:600], "", _NEXT
         ) from fault
-    return {"ratio": found.speedup, "low": found.low, "high": found.high}
+    return {"ratio": found.speedup, "half_interval": found.width}
 
 
 def _timed(q: Qualified, reference: Runner, runner: Runner, rules: Rules) -> Estimate:
