@@ -70,7 +70,7 @@ def command(*words: str) -> list[str]:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=560, check=False)
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, timeout=800, check=False)
 
 
 def events(training: Path) -> list[dict[str, Any]]:
@@ -92,7 +92,7 @@ def test_a_dry_run_says_what_would_be_trained_on_and_leaves_nothing(folder: Path
     assert not (folder / "dry").exists()
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_all_stages_go_on_after_kill_9_with_the_same_next_step(folder: Path) -> None:
     first = subprocess.Popen(command("all", "--out", "all", "--json"), cwd=folder, stdout=subprocess.PIPE, text=True)
     assert first.stdout is not None
@@ -152,7 +152,7 @@ def test_the_models_are_listed_with_the_words_that_use_them(folder: Path) -> Non
     assert "0 of 1 tasks right" in told
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_two_processes_share_the_archive_and_show_one_prompt_to_one_group(folder: Path) -> None:
     """After the training above, whose archive has code to show."""
     done = run(folder, "rl", "--out", "two", "--processes", "2", "--samples", "0")

@@ -18,6 +18,7 @@ from typing import BinaryIO, Literal
 
 from cudal1_core.errors import Cudal1Error
 from cudal1_core.events import RunFinished, TrainingReported, TroubleMet, to_json
+from cudal1_core.referee import linux
 
 from cudal1_training.settings import Settings, read_settings, to_toml
 
@@ -62,6 +63,8 @@ def _train(stages: tuple[str, ...], settings: Settings, place: Path, out: Binary
     from cudal1_training.watching import Stop, StoppedError
     from cudal1_training.work import rank, together
 
+    if "RANK" in os.environ:  # torchrun starts it in a session of its own, and would leave it behind when killed
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     playing.begin(settings)
     leader = rank() == 0
     folder = TrainingFolder(place, settings, leader=leader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -38,6 +39,8 @@ class Teller:
     def __call__(self, event: Event) -> None:
         if self._out is None and isinstance(event, _ONCE):
             return
+        if self._out is None and isinstance(event, TroubleMet):  # nobody else hears of it
+            print(f"{event.title}\n{event.meaning}\n{event.next_step}", file=sys.stderr, flush=True)
         line = to_json(event).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self._log.write(line)
