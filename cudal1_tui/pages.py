@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 _SCALE = 60  # cells of a scale and a row of blocks
 _LOG_TAIL = 32_768  # bytes of a log that are read at a time
 _LONGEST = 200_000  # characters of a prompt or an answer that are shown
-_PLOT_LEGEND = (
-    "● best  ◆ kept  ✓ accepted  ! accepted, never the best  ▸ being timed  ✗ rejected  · no speedup yet  "
-    "┊ interval  ─ best so far  ┄ as fast as the reference"
-)
+_HARD = "\u00a0"  # a space at which no line ends
+_MARKS = (
+    "● best", "◆ kept", "✓ accepted", "! accepted, never the best", "▸ being timed", "✗ rejected", "· no speedup yet",
+    "┊ interval", "─ best so far", "┄ as fast as the reference",
+)  # fmt: skip
 
 
 def page(name: str, view: View, width: int, height: int) -> Content:
@@ -75,7 +76,8 @@ def evidence(view: View, width: int) -> Content:
 def progress(view: View, width: int, height: int) -> Content:
     """The plot of every candidate's speedup, what its marks mean, and what each round brought."""
     rounds = _rounds(view)
-    legend = fill(_PLOT_LEGEND, width).splitlines()
+    whole = "  ".join(mark.replace(" ", _HARD) for mark in _MARKS)  # a mark stays with its words
+    legend = fill(whole, width).replace(_HARD, " ").splitlines()
     below = [Content.styled(line, "$muted") for line in ["", *legend, ""]] + rounds
     return Content("\n").join([*plot(view, width, max(height - len(below), 8)), *below])
 

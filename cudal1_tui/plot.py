@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
 AXIS = 8  # cells left of the plot: a speedup and the line
-WIDEST = 6  # columns a candidate takes at most
+WIDEST = 16  # columns a candidate takes at most
 
 Cell = tuple[str, str]  # one character, its colour
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from cudal1_core.events import Decision
 
 
+_MOMENT_S = 0.1
+
+
 class Recorded:
     """A run that is over; nothing can be asked of it."""
 
@@ -65,8 +68,11 @@ async def screenshot(
         session.select(select or session.view.best)
         app.workbench.draw()
         await pilot.press(*keys)
-        await pilot.pause()
-        return app.export_screenshot(title="cudal1-tui", simplify=True)
+        drawn = ""
+        while drawn != (again := app.export_screenshot(title="cudal1-tui", simplify=True)):  # until nothing moves
+            drawn = again
+            await pilot.pause(_MOMENT_S)
+        return drawn
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from cudal1_core.versus import EAGER, best_other, versus
 from textual.content import Content
 
-from cudal1_tui import words
+from cudal1_tui import advice_text, words
 from cudal1_tui.plain import clean, one_line
 
 if TYPE_CHECKING:
     from cudal1_tui.view import Row, View
 
+_BESIDE = 12  # cells of a detail that fit beside the name of its check
 _REASON = 4000  # characters of a reason that are shown; logs hold the rest
 
 
@@ -30,17 +31,34 @@ def correctness(row: Row | None, view: View, width: int) -> Content:
     for check in checks:  # what failed comes first once all is known
         glyph, ink = ("✓", "$ok") if check.passed else ("✗", "$failed")
         name = f"{glyph} {one_line(check.name).replace('_', ' ')}  "
-        detail = fill(one_line(check.detail)[:_REASON], width, initial_indent=" " * len(name), subsequent_indent="  ")
-        lines.append(Content.assemble((name, ink), (detail[len(name) :], "$muted")))
+        beside = width - len(name) >= _BESIDE  # else the detail begins on a line of its own
+        indent = " " * len(name) if beside else "  "
+        detail = fill(one_line(check.detail)[:_REASON], width, initial_indent=indent, subsequent_indent="  ")
+        lines.append(Content.assemble((name, ink), (detail[len(name) :] if beside else f"\n{detail}", "$muted")))
     for label in verdict.labels if verdict else ():
         meaning = words.LABELS.get(label, "")
         lines.append(Content.assemble((f"! {one_line(label)}", "$warning"), (f"  {meaning}", "$muted")))
+    lines += advice(row)
     if not row.checks and verdict is None:
         lines.append(Content.styled("No check yet.", "$muted"))
     if row.candidate and row.candidate.exemplars:
         names = ", ".join(one_line(words.exemplar_text(id)) for id in row.candidate.exemplars)
         lines.append(Content.styled(f"written after seeing {names}", "$muted"))
     return Content("\n").join(lines)
+
+
+def advice(row: Row) -> list[Content]:
+    """What looks like a cheat, and what is like a known one; it decides nothing, and says so."""
+    if row.advice is None:
+        return []
+    told = [advice_text.finding_text(finding) for finding in row.advice.findings if finding.suspect]
+    told += [
+        f"{advice_text.similarity_text(one.similarity)} a known cheat: {one_line(one.kind)}"
+        for one in row.advice.similar
+    ]
+    if row.advice.review is not None:
+        told.append(advice_text.review_text(row.advice.review))
+    return [Content.assemble(("? advice, no verdict  ", "$muted"), (text, "$muted")) for text in told]
 
 
 def speed(row: Row | None, view: View, width: int) -> Content:

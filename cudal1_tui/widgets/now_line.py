@@ -119,7 +119,8 @@ def _ended(view: View) -> str:
         return "stopped; all that was found is kept"
     if view.best is not None:
         accepted = sum(row.verdict is not None and row.verdict.accepted for row in view.rows)
-        return f"done: {accepted} of {len(view.rows)} accepted"
+        spent = "the budget is spent" if view.ending == "budget" else "done"
+        return f"{spent}: {accepted} of {len(view.rows)} accepted"
     counts = Counter(words.state_of(row, None)[1] for row in view.rows)
     reasons = ", ".join(f"{word} {count}" for word, count in counts.most_common(3))
     return f"done, nothing to take: {reasons}" if reasons else "done: the policy wrote nothing for this reference"

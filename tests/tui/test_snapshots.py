@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +14,7 @@ from syrupy.extensions.image import SVGImageSnapshotExtension
 
 from cudal1_tui.screens.workbench import WorkbenchScreen
 from tests.tui import recorded
+from tests.tui.locked import same_drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,11 +24,7 @@ if TYPE_CHECKING:
 
     from tests.tui.conftest import Opened
 
-LOCK = Path(__file__).parents[2] / "requirements.lock"
-DRAWING = ("pygments", "rich", "textual")
-LOCKED = dict(line.lower().split("==") for line in LOCK.read_text().splitlines() if not line.startswith("#"))
-OTHERS = [f"{name} {version(name)}" for name in DRAWING if version(name) != LOCKED[name]]
-pytestmark = pytest.mark.skipif(bool(OTHERS), reason=f"pictures are made with requirements.lock; here is {OTHERS}")
+pytestmark = same_drawing
 
 PATH = "/home/me/softmax.py"
 MIDDLE = recorded.middle(PATH)
