@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from cudal1_core.events import (
     AcceptedJudged,
+    AdviceGiven,
     BaselineTimed,
     CandidateWritten,
     CheckFinished,
@@ -97,6 +98,9 @@ def _reduce_row(view: View, event: Event, now: float) -> View:
         case TimingSampled():
             view, row = _open(view, event.candidate, now)
             return _put(view, _timed(row, event))
+        case AdviceGiven():
+            view, row = _open(view, event.candidate, now)
+            return _put(view, replace(row, advice=event.advice))
         case VerdictReached():
             view, row = _open(view, event.candidate, now)
             return _with_best(_put(view, _judged(row, event)))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from cudal1_core.advice.advice import Advice
     from cudal1_core.candidate import Candidate
     from cudal1_core.events import Decision, MachineSampled, TroubleMet
     from cudal1_core.reference import Task
@@ -40,6 +41,7 @@ class Row:
     seconds: float | None = None  # from building to the verdict
     decision: Decision = "none"
     path: str | None = None  # file written when it was accepted by the person
+    advice: Advice | None = None  # what reading its source suggests
 
     @property
     def source(self) -> str:

@@ -162,7 +162,9 @@ def _title(row: Row) -> str:
         return f"{words.count_text(long - long % (100 if long > 100 else 20))} chars"
     title = one_line(row.candidate.title)
     labels = row.verdict.labels if row.verdict else ()
-    return f"! not drop-in: {title}" if "not_drop_in" in labels else title
+    if "not_drop_in" in labels:
+        return f"! not drop-in: {title}"
+    return f"? {title}" if row.advice is not None and row.advice.labels else title
 
 
 def _heading(columns: Columns, width: int) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3  # cases, as in the paper
 LONGEST_RUN = 3  # tokens
-LEAST = 0.15  # similarity below which two sources only share that they are code
+LEAST = 0.2  # similarity below which two sources only share that they are code
 LONGEST = 20_000  # tokens of a source that are read
 
 # Rejected for these, code is a cheat or does what cheats do; other rejected code is only wrong.
