@@ -220,7 +220,7 @@ class Archive:
                 self._update(self._version())
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                self._roll_back()
                 raise
         if (version := self._version()) > SCHEMA_VERSION:
             self._db.close()
@@ -266,10 +266,14 @@ class Archive:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            self._roll_back()
             raise
-        self._db.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:  # a full disk has rolled it back already
+            self._db.execute("ROLLBACK")
 
     def shrink(self) -> None:
         """Gives the space of what was deleted back to the disk. Raises sqlite3.Error."""
