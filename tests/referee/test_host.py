@@ -16,7 +16,7 @@ from cudal1_core.referee.channel import Channel, pair
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.referee.processes import Line
-from cudal1_core.referee.turn import turn
+from cudal1_core.referee.turn import cpu_turn
 from cudal1_core.verdict import Verdict
 
 from tests.referee.conftest import RELU
@@ -158,10 +158,10 @@ def test_a_turn_is_waited_for_and_said_to_be(tmp_path: Path, monkeypatch: pytest
     inside = threading.Event()
 
     def other() -> None:
-        with turn("cpu", told.append):
+        with cpu_turn("cpu", told.append):
             inside.set()
 
-    with turn("cpu", told.append):
+    with cpu_turn("cpu", told.append):
         assert not told
         thread = threading.Thread(target=other)
         thread.start()
@@ -171,3 +171,13 @@ def test_a_turn_is_waited_for_and_said_to_be(tmp_path: Path, monkeypatch: pytest
     thread.join(30)
     assert told == [True, False]
     assert inside.is_set()
+
+
+def test_on_the_processor_a_turn_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    told: list[bool] = []
+    with cpu_turn("cpu") as first, cpu_turn("cpu", told.append, patience_s=0.05) as second:
+        assert (first, second) == (True, False)
+    assert told == [True, False]
+    with cpu_turn("cpu") as alone:
+        assert alone

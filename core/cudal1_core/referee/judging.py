@@ -15,7 +15,7 @@ from cudal1_core.referee.quiet import DeviceBusyError
 from cudal1_core.referee.roofline import ABOVE, roofline_of
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate, estimate
-from cudal1_core.referee.turn import gpu_uuid, turn
+from cudal1_core.referee.turn import cpu_turn, gpu_turn, gpu_uuid
 from cudal1_core.verdict import Check, round_towards_one
 
 BEYOND_SECONDS = 5.0  # longest a call may take whose failure is only a label
@@ -85,7 +85,7 @@ class Judging:
         self.labels |= set(self.q.labels)
         self.tell(stage="building")
         drop_in = self._build()
-        with turn(self.q.device, lambda waits: self.tell(waits=waits)):
+        with gpu_turn(self.q.device, self._on_wait):
             return self._on_device(drop_in)
 
     def _on_device(self, drop_in: bool) -> dict[str, Any]:
@@ -100,7 +100,6 @@ class Judging:
             self.rules.call_timeout + self.rules.build_timeout,
         )
         self._correctness(checker)
-        self.tell(stage="timing")
         self.doing = "timed outputs"
         speed, samples = self._timed(checker)
         self.labels |= set(speed.labels)
@@ -165,7 +164,9 @@ class Judging:
         before = conditions.read(gpu)
         timer = PairTimer(self.q, checker, self.rules.timing_budget_s, self._on_sample)
         timer.patient = self.rules.timing == "paper"
-        speed = timer.measure()
+        with cpu_turn(self.q.device, self._on_wait):
+            self.tell(stage="timing")
+            speed = timer.measure()
         seeds = {"build": f"{self.q.build_seed:016x}", "inputs": f"{self.q.inputs.seed:016x}"}
         after = conditions.read(gpu)
         self.tell(measured={"samples": asdict(timer.samples), "seeds": seeds, "before": before, "after": after})
@@ -297,6 +298,9 @@ class Judging:
             self.labels.add("input_domain")
         tried = ", ".join(self.q.beyond) or "nothing: the reference takes no other inputs"
         self._note(self.doing, True, f"right within the reference's own domain only: {wrong}" if wrong else tried)
+
+    def _on_wait(self, waits: bool) -> None:
+        self.tell(waits=waits)
 
     def _on_sample(self, now: Estimate, reference_ms: float, candidate_ms: float) -> None:
         self.tell(timing=[reference_ms, candidate_ms, now.speedup, now.low, now.high, now.pairs])

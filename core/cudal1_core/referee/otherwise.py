@@ -13,7 +13,7 @@ from cudal1_core.referee.pairs import PairTimer
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.timing import Estimate
-from cudal1_core.referee.turn import turn
+from cudal1_core.referee.turn import cpu_turn, gpu_turn
 
 _NEXT = "Candidates are judged all the same; only this figure is missing beside them."
 
@@ -46,8 +46,8 @@ def time_baseline(
     `on_wait` is told of a wait for the device's turn.
     """
     try:
-        with turn(q.device, on_wait):
-            found = _timed(q, reference, runner, rules)
+        with gpu_turn(q.device, on_wait):
+            found = _timed(q, reference, runner, rules, on_wait)
     except FaultError as fault:
         if reference.amid:
             raise
@@ -57,7 +57,7 @@ def time_baseline(
     return {"ratio": found.speedup, "half_interval": found.width}
 
 
-def _timed(q: Qualified, reference: Runner, runner: Runner, rules: Rules) -> Estimate:
+def _timed(q: Qualified, reference: Runner, runner: Runner, rules: Rules, on_wait: Callable[[bool], None]) -> Estimate:
     runner.freeze()
     runner.build(
         rules.build_timeout,
@@ -75,4 +75,6 @@ def _timed(q: Qualified, reference: Runner, runner: Runner, rules: Rules) -> Est
     checker.load(0)
     for first in (True, False):  # compiled in the first call, and for other places in memory in the second
         checker.one_by_one(0, [q.inputs.fresh() for _ in range(SLOTS)], first=first)
-    return PairTimer(q, checker, rules.timing_budget_s, lambda now, reference_ms, candidate_ms: None).measure().estimate
+    timer = PairTimer(q, checker, rules.timing_budget_s, lambda now, reference_ms, candidate_ms: None)
+    with cpu_turn(q.device, on_wait):
+        return timer.measure().estimate

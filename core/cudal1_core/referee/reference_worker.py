@@ -31,7 +31,7 @@ from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.quiet import Canary
 from cudal1_core.referee.runner import FaultError, Runner
 from cudal1_core.referee.truth import Truth
-from cudal1_core.referee.turn import turn
+from cudal1_core.referee.turn import cpu_turn, gpu_turn
 from cudal1_core.reference import Task
 
 OTHER_WEIGHTS = 2  # sets of changed weights a task is judged with
@@ -76,7 +76,7 @@ class Worker:
         where = Path(path)
         chosen = _device(device)
         self.mode = mode
-        with turn(chosen, lambda waits: self._tell(waits=waits)):
+        with gpu_turn(chosen, self._on_wait):
             eager_ms = self._qualify(
                 where, model, chosen, Channel.from_fd(channel_fd), control_fd, call_timeout, build_timeout
             )
@@ -120,7 +120,8 @@ class Worker:
             )
             qualify.examine(q)
             q.beyond = beyond.usable(q)
-            return time_alone(q, self.reference) * 1e3
+            with cpu_turn(device, self._on_wait):
+                return time_alone(q, self.reference) * 1e3
         except FaultError as fault:
             raise UnjudgeableError(
                 "reference_failed",
@@ -152,9 +153,12 @@ class Worker:
         made = Rules(mode=self.mode, **rules)
         runner = Runner(Channel.from_fd(channel_fd), socket.socket(fileno=control_fd), self.q.canary, made.call_timeout)
         try:
-            return time_baseline(self.q, self.reference, runner, made, name, lambda waits: self._tell(waits=waits))
+            return time_baseline(self.q, self.reference, runner, made, name, self._on_wait)
         finally:
             runner.close()
+
+    def _on_wait(self, waits: bool) -> None:
+        self._tell(waits=waits)
 
     def _tell(self, **fact: Any) -> None:
         self.host.send_json({"fact": fact})
