@@ -11,6 +11,7 @@ from types import TracebackType
 
 from cudal1_core.bench.row import Row
 from cudal1_core.errors import UsageError
+from cudal1_core.sources import read_rows
 
 
 class Results:
@@ -52,11 +53,11 @@ class Results:
     ) -> None:
         self._close()
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, more: Sequence[Row]) -> None:
         """Rows that belong together are written together. Raises UsageError, also where devices would be mixed."""
-        for row in rows:
+        for row in more:
             self._check_device(row)
-        data = b"".join(row.to_json().encode() + b"\n" for row in rows)
+        data = b"".join(row.to_json().encode() + b"\n" for row in more)
         size = os.fstat(self._fd).st_size
         try:
             if os.write(self._fd, data) < len(data):
@@ -64,7 +65,7 @@ class Results:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             raise UsageError(f"{self.path} cannot be written", error.strerror or str(error)) from error
-        self.rows += rows
+        self.rows += more
 
     def _check_device(self, row: Row) -> None:
         other = next((old for old in self.rows if old.device and row.device and _machine(old) != _machine(row)), None)
@@ -109,15 +110,13 @@ def newest(rows: Sequence[Row]) -> list[Row]:
 
 
 def _parse(content: bytes, path: Path) -> list[Row]:
-    rows = []
-    for number, line in enumerate(content.splitlines(), start=1):
-        if not line.strip():
-            continue
+    found = []
+    for number, data in read_rows(content, path, UsageError):
         try:
-            rows.append(Row.from_json(line.decode("utf-8")))
+            found.append(Row.of(data))
         except ValueError as error:
             raise UsageError(f"{path}:{number}: not a row of a bench", str(error), "Choose another file.") from error
-    return rows
+    return found
 
 
 def _machine(row: Row) -> str:

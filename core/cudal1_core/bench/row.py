@@ -60,8 +60,13 @@ class Row:
     @classmethod
     def from_json(cls, line: str) -> Row:
         """Raises ValueError for a line that is no row."""
+        return cls.of(json.loads(line))
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Row:
+        """Raises ValueError for an object that is no row."""
         try:
-            data = json.loads(line)
+            data = dict(data)
             if data.pop("format") != FORMAT:
                 raise ValueError("a row of another version")
             data["verdict"] = Verdict.from_json(data["verdict"])

@@ -5,7 +5,6 @@ Nothing here runs the code it reads.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from cudal1_core.errors import UsageError
 from cudal1_core.extract import extract_code
+from cudal1_core.sources import bare, natural, read_rows
 
 RELEASED = "release"  # name of a candidate that came with its reference in a row of JSON Lines
 
@@ -77,7 +77,7 @@ def read_suite(path: Path) -> tuple[Subject, ...]:
     if path.is_file():
         subjects = _rows(path) if path.suffix in (".jsonl", ".ndjson") else [_file(path)]
     else:
-        subjects = _levels(path) or [_file(file) for file in sorted(path.glob("*.py"), key=_natural) if _refers(file)]
+        subjects = _levels(path) or [_file(file) for file in sorted(path.glob("*.py"), key=natural) if _refers(file)]
     if not subjects:
         raise UsageError(f"{path} holds no reference", SUITES)
     counts: dict[str, int] = {}
@@ -155,7 +155,7 @@ def _levels(path: Path) -> list[Subject]:
         levels = [(int(match[1]), path)]
     subjects = []
     for level, folder in levels:
-        for file in sorted(folder.glob("*.py"), key=_natural):
+        for file in sorted(folder.glob("*.py"), key=natural):
             if match := _PROBLEM.fullmatch(file.stem):
                 number, title = int(match[1]), match[2].strip("_").replace("_", " ")
                 task = f"L{level}/{number}"
@@ -165,7 +165,7 @@ def _levels(path: Path) -> list[Subject]:
 
 def _file(path: Path) -> Subject:
     candidates = (*path.parent.glob(f"{_literal(path.stem)}_optimized*.py"), *(path.parent / path.stem).glob("*.py"))
-    sources = tuple(Source(file.stem, _text(file)) for file in sorted(candidates, key=_natural))
+    sources = tuple(Source(file.stem, _text(file)) for file in sorted(candidates, key=natural))
     return Subject(path.stem, _text(path), path, candidates=sources)
 
 
@@ -203,31 +203,23 @@ def _from_row(row: dict[str, Any], place: str) -> Subject:
 
 
 def _objects(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """Each row with its place, which names what has no name of its own."""
     try:
-        lines = path.read_text("utf-8", "replace").split("\n")
+        content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be read", error.strerror or str(error)) from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UsageError(f"{path}:{number}: not a JSON object", str(error)) from error
-        if not isinstance(row, dict):
-            raise UsageError(f"{path}:{number}: not a JSON object")
-        yield row, f"{path.stem}:{number}"
+    return ((row, f"{path.stem}:{number}") for number, row in read_rows(content, path, UsageError))
 
 
 def _from_rows(subjects: Sequence[Subject], path: Path) -> tuple[Subject, ...]:
     by_task: dict[str, list[Source]] = {}
     claims: dict[str, dict[str, float]] = {}
-    references = {_bare(subject.text): subject.task for subject in subjects}
+    references = {bare(subject.text): subject.task for subject in subjects}
     for row, place in _objects(path):
         level, number = row.get("level_id"), row.get("task_id")
         task = f"L{level}/{number}" if isinstance(level, int) and isinstance(number, int) else row.get("task")
         if task is None and isinstance(row.get("ref_code"), str):
-            task = references.get(_bare(row["ref_code"]))
+            task = references.get(bare(row["ref_code"]))
         text = next((row[key] for key in ("custom_code", "source", "text") if isinstance(row.get(key), str)), "")
         if isinstance(task, str):
             name = str(row.get("candidate") or row.get("id") or place)
@@ -259,7 +251,7 @@ def _beneath(folder: Path, subject: Subject) -> tuple[Source, ...]:
         patterns += [f"{stem}.py", f"{stem}_*.py", f"{stem}/*.py"]
     own = subject.path.resolve() if subject.path else None
     files = {file.resolve(): file for pattern in patterns for file in folder.glob(pattern) if file.resolve() != own}
-    found = sorted(files.values(), key=_natural)
+    found = sorted(files.values(), key=natural)
     return tuple(Source(str(file.relative_to(folder).with_suffix("")), _text(file)) for file in found)
 
 
@@ -279,13 +271,3 @@ def _text(path: Path) -> str:
 def _literal(name: str) -> str:
     """The name as a glob pattern that matches nothing else."""
     return re.sub(r"([*?[])", r"[\1]", name)
-
-
-def _bare(source: str) -> str:
-    return "\n".join(line.rstrip() for line in source.strip().splitlines())
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """2_x.py before 10_x.py."""
-    parts = re.findall(r"\d+|\D+", str(path))
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]

@@ -6,8 +6,6 @@ JSON Lines may be the released CUDA-L1 rows (`ref_code`, `custom_code`), rows wi
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from cudal1_core.errors import PolicyError
 from cudal1_core.policies.base import Fragment, Prompt
+from cudal1_core.sources import bare, natural, read_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def read_recorded(path: Path) -> list[Recorded]:
     """Raises PolicyError for what cannot be read or holds no candidate."""
     try:
         if path.is_dir():
-            found = [_from_file(file) for file in sorted(path.glob("*.py"), key=_natural)]
+            found = [_from_file(file) for file in sorted(path.glob("*.py"), key=natural)]
         elif path.suffix in (".jsonl", ".ndjson"):
             found = list(_from_lines(path))
         else:
@@ -81,7 +80,7 @@ def _fitting(recorded: list[Recorded], source: str, path: Path) -> list[Recorded
     """Rows that name their reference count for that reference alone; a single row is what the person means."""
     if len(recorded) == 1:
         return recorded
-    fitting = [one for one in recorded if one.reference is None or _bare(one.reference) == _bare(source)]
+    fitting = [one for one in recorded if one.reference is None or bare(one.reference) == bare(source)]
     if not fitting:
         raise PolicyError(
             f"No candidate in {path} is for this reference",
@@ -97,17 +96,8 @@ def _from_file(path: Path) -> Recorded:
 
 
 def _from_lines(path: Path) -> Iterator[Recorded]:
-    lines = path.read_text("utf-8", "replace").split("\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            if number == len(lines):  # the last line of a run that was killed
-                return
-            raise PolicyError(f"{path}:{number}: not a JSON object", str(error)) from error
-        if isinstance(row, dict) and (recorded := _from_row(row, f"{path.stem}:{number}")):
+    for number, row in read_rows(path.read_bytes(), path, PolicyError, cut=True):
+        if recorded := _from_row(row, f"{path.stem}:{number}"):
             yield recorded
 
 
@@ -121,13 +111,3 @@ def _from_row(row: dict[str, Any], place: str) -> Recorded | None:
         return None
     title = str(fields.get("title") or place)
     return Recorded(text, title, tuple(fields.get("techniques") or ()), fields.get("ref_code"))
-
-
-def _bare(source: str) -> str:
-    return "\n".join(line.rstrip() for line in source.strip().splitlines())
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    """c2.py before c10.py."""
-    parts = re.findall(r"\d+|\D+", path.name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
