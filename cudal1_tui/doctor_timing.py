@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 LENGTHS_MS = (0.01, 0.1, 1.0, 10.0)  # that are aimed at; a chain cannot be shorter than its launches
 STEPS = 10
 MOST_ELEMENTS = 1 << 26  # of the input; a longer chain has more steps instead
-SMALL, LARGE = 64, 1 << 18  # elements of the chains that tell how a machine's times grow
+SMALL = 64  # elements of the chains that tell how a machine's times grow
+LARGE = {"cpu": 1 << 18, "cuda": 1 << 25}
 SLOWER = STEPS / (STEPS + 1)
 
 _MODULE = """
@@ -87,9 +88,12 @@ def table(found: list[Length]) -> list[str]:
     return lines
 
 
-def chain(target_ms: float, small_ms: float, large_ms: float) -> tuple[int, int]:
-    """(elements, times that each step is done) of a chain of about that length, from the times of two others."""
-    each = max((large_ms - small_ms) / (LARGE - SMALL), 1e-9)
+def chain(target_ms: float, small_ms: float, large_ms: float, large: int) -> tuple[int, int]:
+    """(elements, times that each step is done) of a chain of about that length, from the times of two others.
+
+    Those have SMALL and `large` elements.
+    """
+    each = max((large_ms - small_ms) / (large - SMALL), 1e-9)
     elements = max(SMALL, round((target_ms - small_ms) / each))
     times = -(-elements // MOST_ELEMENTS)
     return elements // times, times
@@ -99,14 +103,21 @@ async def _measure(options: JudgeOptions, runs: int) -> list[Length]:
     with tempfile.TemporaryDirectory(prefix="cudal1-doctor-") as name:
         path = Path(name, "chain.py")
         async with Referee(options) as referee:
-            alone = [min([await _open(referee, path, elements, 1) for _ in range(2)]) for elements in (SMALL, LARGE)]
-            chains = [chain(target, *alone) for target in LENGTHS_MS]
+            small_ms = await _quickest(referee, path, SMALL)
+            assert referee.task is not None
+            large = LARGE[referee.task.device.partition(":")[0]]
+            large_ms = await _quickest(referee, path, large)
+            chains = [chain(target, small_ms, large_ms, large) for target in LENGTHS_MS]
             found = []
             for elements, times in dict.fromkeys(chains):
                 reference_ms = await _open(referee, path, elements, times)
                 _tell(f"{ms_text(reference_ms)} a call: {runs} times the same code, then a tenth more work")
                 found.append(await _at(referee, times, runs))
             return found
+
+
+async def _quickest(referee: Referee, path: Path, elements: int) -> float:
+    return min([await _open(referee, path, elements, 1) for _ in range(2)])
 
 
 async def _open(referee: Referee, path: Path, elements: int, times: int) -> float:

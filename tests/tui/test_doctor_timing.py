@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from cudal1_tui.doctor_timing import LARGE, MOST_ELEMENTS, SMALL, Length, chain, table
+from cudal1_tui.doctor_timing import MOST_ELEMENTS, SMALL, Length, chain, table
+
+LARGE = 1 << 18
 
 
 def test_a_chain_is_as_long_as_the_two_that_were_timed_say() -> None:
-    elements, times = chain(1.0, 0.01, 0.01 + (LARGE - SMALL) * 1e-6)
+    elements, times = chain(1.0, 0.01, 0.01 + (LARGE - SMALL) * 1e-6, LARGE)
     assert times == 1
     assert elements == pytest.approx(0.99 / 1e-6, rel=0.01)
 
 
 def test_no_chain_is_shorter_than_its_launches() -> None:
-    assert chain(0.01, 0.05, 0.06) == (SMALL, 1)
+    assert chain(0.01, 0.05, 0.06, LARGE) == (SMALL, 1)
 
 
 def test_a_quick_device_gets_more_steps_instead_of_more_memory() -> None:
-    elements, times = chain(10.0, 0.05, 0.05 + (LARGE - SMALL) * 2e-8)
+    elements, times = chain(10.0, 0.05, 0.05 + (LARGE - SMALL) * 2e-8, LARGE)
     assert elements <= MOST_ELEMENTS
     assert elements * times == pytest.approx(9.95 / 2e-8, rel=0.01)
 
