@@ -35,6 +35,17 @@ def brief(advice: Advice) -> str:
     return ", ".join(label.replace("_", " ") for label in advice.labels)
 
 
+def suspicions(advice: Advice) -> list[str]:
+    """What looks like a cheat, a line a kind with the lines of code it stands in."""
+    lines: dict[str, list[Finding]] = {}
+    for finding in advice.findings:
+        if finding.suspect:
+            lines.setdefault(finding.kind, []).append(finding)
+    told = [f"line {', '.join(str(one.line) for one in found)} {found[0].meaning}" for found in lines.values()]
+    told += [f"{similarity_text(one.similarity)} a known cheat: {one_line(one.kind)}" for one in advice.similar]
+    return [*told, review_text(advice.review)] if advice.review is not None else told
+
+
 def finding_text(finding: Finding) -> str:
     return f"line {finding.line} {finding.meaning}: {one_line(finding.text)}"
 

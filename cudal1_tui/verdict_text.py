@@ -58,8 +58,7 @@ def _of_task(task: Task | None) -> list[Text]:
 
 def _check(check: Check) -> Text:
     meaning = CHECKS.get(check.name, "")
-    detail = one_line(check.detail)
-    told = f"{meaning}: {detail}" if meaning and detail else meaning or detail
+    told = f"{meaning} {one_line(check.detail)}".strip()
     return Text(f"  {'✓' if check.passed else '✗'} {one_line(check.name)} - {told}")
 
 

@@ -49,16 +49,11 @@ def correctness(row: Row | None, view: View, width: int) -> Content:
 
 def advice(row: Row) -> list[Content]:
     """What looks like a cheat, and what is like a known one; it decides nothing, and says so."""
-    if row.advice is None:
+    told = advice_text.suspicions(row.advice) if row.advice is not None else []
+    if not told:
         return []
-    told = [advice_text.finding_text(finding) for finding in row.advice.findings if finding.suspect]
-    told += [
-        f"{advice_text.similarity_text(one.similarity)} a known cheat: {one_line(one.kind)}"
-        for one in row.advice.similar
-    ]
-    if row.advice.review is not None:
-        told.append(advice_text.review_text(row.advice.review))
-    return [Content.assemble(("? advice, no verdict  ", "$muted"), (text, "$muted")) for text in told]
+    heading = Content.assemble(("? advice", "$warning"), ("  which decides nothing", "$muted"))
+    return [heading, *(Content.styled(f"  {text}", "$muted") for text in told)]
 
 
 def speed(row: Row | None, view: View, width: int) -> Content:

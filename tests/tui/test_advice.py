@@ -39,7 +39,7 @@ def test_the_screen_shows_it_and_no_state_changes() -> None:
     assert after.best == before.best
     assert _title(new) == f"? {_title(old)}"
     told = correctness(new, after, 80).plain
-    assert "? advice, no verdict  line 12 looks something up by an address" in told
+    assert "? advice  which decides nothing\n  line 12 looks something up by an address" in told
     assert "42% like a known cheat: answers are kept by the inputs' address" in told
     assert "judge-7b objects (cache, line 12)" in told
     assert "torch.compile" not in told  # ordinary means need no second look

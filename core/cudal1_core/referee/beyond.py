@@ -6,6 +6,7 @@ is a few calls, when all else is decided, with inputs that the reference itself 
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -66,6 +67,8 @@ def failure(q: Qualified, checker: Checker, variation: str, timeout: float) -> s
             own, mine = (compare.distance(one, exact[index], exact=True) for one in (want, got))
             if mine.rms <= ROOM * own.rms:
                 continue
+        if not math.isfinite(found.rms):
+            return "NaN or infinite where the reference is not"
         return f"error {found.rms / scale:.1e} of the output's scale" if scale else "not zero where the reference is"
     return ""
 
