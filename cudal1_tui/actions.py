@@ -64,11 +64,12 @@ ACTIONS = (
     Action("export", ("e",), "export", "export", "Write the run as report.md and report.html."),
     Action("back", ("escape",), "back", "back", "Shrink an enlarged pane, or put a message away."),
     Action("suspend", ("ctrl+z",), "app.suspend_process", "suspend", "Go to the shell; fg comes back."),
+    Action("palette", ("colon", "ctrl+p"), "app.command_palette", "palette", "Find any action by a word, or a theme."),
     Action("help", ("question_mark", "f1"), "help", "help", "Show keys, glyphs and labels.", "always"),
     Action("quit", ("q", "ctrl+q"), "app.quit", "quit", "Leave; asks while work is running.", "always"),
 )
 IDS = tuple(action.id for action in ACTIONS)
-_NAMES = {"question_mark": "?", "escape": "esc", "f1": "F1"}
+_NAMES = {"question_mark": "?", "colon": ":", "escape": "esc", "f1": "F1"}
 DECISIONS = ("accept", "reject", "feed")
 
 

@@ -357,3 +357,19 @@ async def test_a_round_in_which_nothing_was_left_says_so(opened: Opened) -> None
         await desk.tell(again[:1])
         await desk.tell(again[1:])
         assert "Nothing is left to try" in desk.said[-1]
+
+
+@pytest.mark.parametrize("key", ["colon", "ctrl+p"])
+async def test_the_palette_finds_an_action_by_a_word(opened: Opened, key: str) -> None:
+    async with opened() as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press(key)
+        assert desk.app.screen is not desk.app.workbench
+        await desk.press(*"techniq")
+        while "what each technique gained" not in desk.seen:  # searched for in the background
+            await desk.pilot.pause(0.05)
+        await desk.press("enter")
+        while desk.app.screen is not desk.app.workbench:
+            await desk.press("enter")
+        await desk.pilot.pause()
+        assert desk.app.workbench.pane_view == "techniques"
