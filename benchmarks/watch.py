@@ -98,11 +98,13 @@ def save(saves: int, device: str) -> None:
             program.until("stage_started", stage="checking")
             at = change()
             stopped.append(program.until("run_finished", reason="stopped") - at)
+            print(f"stopped after {stopped[-1]:.2f} s", flush=True)
         program.until("run_finished", reason="done")
         for _ in range(saves):
             time.sleep(12)  # the next run's processes are started meanwhile
             at = change()
             rows.append(program.until("candidate_written") - at)
+            print(f"first row after {rows[-1]:.2f} s", flush=True)
             program.until("run_finished", reason="done")
         program.close()
         for what, values in (("save to the old run stopped", stopped), ("save to the first new row", rows)):

@@ -32,7 +32,7 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     recalled: Recalled | None = options.recalled
     folder = RunFolder(recalled.started.run, options.folder) if recalled else new_run_folder()
     policy = policy_of(options, folder.logs)
-    reviewer = Reviewer(options.reviewer) if options.reviewer else None
+    reviewer = reviewer_of(options)
     archive, trouble = open_archive(archive_path(options.folder.parents[2]) if recalled else archive_path())
     try:
         referee = Referee(settings.judge, log_dir=folder.logs)
@@ -77,6 +77,11 @@ def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
         longest=options.longest,
         log_dir=log_dir,
     )
+
+
+def reviewer_of(options: argparse.Namespace) -> Reviewer | None:
+    """Raises UsageError."""
+    return Reviewer(options.reviewer) if options.reviewer else None
 
 
 def class_name(options: argparse.Namespace) -> str | None:

@@ -65,7 +65,10 @@ def prepared_watch(options: argparse.Namespace, selection: Selection, *, keep_op
         folder = new_run_folder()
         referee.log_dir = folder.logs or referee.root
         chosen = replace(settings, judge=referee.options)
-        return Run(path, chosen, referee, policy, archive, folder, trouble=trouble, accepted=accepted_of(path))
+        return Run(
+            path, chosen, referee, policy, archive, folder,
+            trouble=trouble, accepted=accepted_of(path), reviewer=start.reviewer_of(options),
+        )  # fmt: skip
 
     spare = Spare(
         lambda: Referee(settings.judge),
