@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from cudal1_core.verdict import Verdict
 
+ROUGH = 0.1  # half interval, relative, from which two figures agree without saying much
 _OWN = ("json", "explain", "receipt")  # all that may stand beside the receipt; the rest is in it
 
 
@@ -101,5 +102,16 @@ def _print(receipt: Receipt, now: Verdict, found: list[str], *, explain: bool, t
     for line in lines(now, explain=explain):
         console.print(line, soft_wrap=True)
     other = receipt.verdict.device.get("name") != now.device.get("name") and not found
-    told = "agrees" + (" in what was decided; this is another device, so speeds are not compared" if other else "")
+    told = "agrees"
+    if other:
+        told += " in what was decided; this is another device, so speeds are not compared"
+    elif (rough := max(map(_half_interval, (receipt.verdict, now)))) > ROUGH:
+        told += f", as far as can be told: a figure is unsure by {rough:.0%}"
     console.print(told if not found else f"does not agree: {one_line('; '.join(found))}", style="bold", soft_wrap=True)
+
+
+def _half_interval(verdict: Verdict) -> float:
+    if verdict.speedup_interval is None:
+        return 0.0
+    low, high = verdict.speedup_interval
+    return (high - low) / (high + low)

@@ -6,13 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import torch
 from cudal1_core.archive import Archive
 from cudal1_core.baselines import tell_baselines
 from cudal1_core.events import BaselineTimed, Event
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
-from cudal1_core.referee.peaks import Peaks
 from cudal1_core.referee.verify import verify
 
 CHAIN = """
@@ -68,6 +66,9 @@ def test_a_verdict_has_a_roofline_and_a_receipt_the_clocks(pair: tuple[Path, Pat
 
 
 def test_peaks_of_a_gpu_are_those_of_memory_and_of_products() -> None:
+    import torch
+    from cudal1_core.referee.peaks import Peaks
+
     peaks = Peaks()
     peaks.measure("cuda:0", [torch.bfloat16])
     assert peaks.bytes_a_second(1 << 40) > 1e10

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from cudal1_core.bench.row import Row
+from cudal1_core.versus import EAGER, versus
 
 FASTER = 1.01
 FAST_P = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0, 4.0)
@@ -126,19 +127,17 @@ def groups(found: Sequence[Outcome]) -> list[Figures]:
 
 
 def by_baseline(found: Sequence[Outcome]) -> list[Figures]:
-    """The same against each baseline that verdicts carry: its time alone over the candidate's time."""
+    """The same against each baseline that verdicts carry."""
     sound = [outcome for outcome in found if not outcome.flaws]
     names = list(dict.fromkeys(name for outcome in sound for name in outcome.row.verdict.baselines))
     lines = []
     for name in names:
-        if name == "eager":  # measured in pairs, which is better than two times apart
+        if name == EAGER:
             lines.append(figures(name, sound))
             continue
 
         def speed(outcome: Outcome, name: str = name) -> float | None:
-            verdict = outcome.row.verdict
-            ms = verdict.baselines.get(name)
-            return ms / verdict.candidate_ms if verdict.accepted and ms and verdict.candidate_ms else None
+            return versus(outcome.speedup, outcome.row.verdict.baselines, name)
 
         timed = [outcome for outcome in sound if name in outcome.row.verdict.baselines or outcome.speedup is None]
         lines.append(figures(name, timed, speed))

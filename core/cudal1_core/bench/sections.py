@@ -54,8 +54,8 @@ _SPEEDUPS = (
     "input tried, in every timed call. Slower ones count too.",
 )
 _BASELINES = (
-    "Eager is measured in pairs with the candidate. The others are the reference's time under that baseline alone over "
-    "the candidate's time.",
+    "Eager is measured in pairs with the candidate, and the others in pairs with eager: the speedup over one of "
+    "them is the quotient of the two.",
 )
 _WINS = ("What ran in the candidate's call as its own process tells it; it decides nothing.",)
 _LABELS = ("Facts that do not decide; a candidate may have several.",)
