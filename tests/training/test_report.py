@@ -68,7 +68,9 @@ def test_the_report_has_stages_costs_and_the_settings_of_ablations(tmp_path: Pat
 
 def test_the_folder_goes_on_with_the_same_settings_and_no_others(tmp_path: Path) -> None:
     settings = read_settings(None, ["model.name=tiny"])
+    TrainingFolder(tmp_path / "out", read_settings(None, ["model.name=mistaken"]))  # nothing had begun
     first = TrainingFolder(tmp_path / "out", settings)
+    (tmp_path / "out" / "split.json").write_text("[]")
     first.state.stages["sft"] = {"base": "b", "adapter": "a"}
     first.keep()
     again = TrainingFolder(tmp_path / "out", read_settings(None, ["model.name=tiny", "rl.steps=5", "judge.timing=1"]))

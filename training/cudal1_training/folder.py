@@ -51,7 +51,6 @@ class TrainingFolder:
     def __init__(self, path: Path, settings: Settings, *, leader: bool = True) -> None:
         self.path = path.absolute()
         self.settings = settings
-        self.fresh = not (path / "settings.toml").exists()
         try:
             if leader:
                 self._prepare()
@@ -60,7 +59,7 @@ class TrainingFolder:
         self.state = self._read()
 
     def _prepare(self) -> None:
-        if self.fresh:
+        if not (self.path / "settings.toml").exists():
             if self.path.exists() and any(file.name != LOG for file in self.path.iterdir()):
                 raise UsageError(
                     f"--out {self.path} is not empty and holds no training",
@@ -68,8 +67,11 @@ class TrainingFolder:
                     "Name another folder.",
                 )
             self.path.mkdir(parents=True, exist_ok=True)
-            self._write("settings.toml", to_toml(self.settings, documented=True))
-            return
+        elif (self.path / "split.json").exists():  # before that nothing has begun
+            self._compare()
+        self._write("settings.toml", to_toml(self.settings, documented=True))
+
+    def _compare(self) -> None:
         before, now = flat(read_settings(self.path / "settings.toml")), flat(self.settings)
         other = [key for key, value in now.items() if before.get(key) != value and not key.startswith(FREE)]
         if other:
@@ -79,7 +81,6 @@ class TrainingFolder:
                 told,
                 "Begin a new one with another --out, or give the settings as they were.",
             )
-        self._write("settings.toml", to_toml(self.settings, documented=True))
 
     def _read(self) -> State:
         file = self.path / "state.json"
