@@ -76,6 +76,9 @@ def add_work(parser: Parser) -> None:
     )
     work.add_argument("--longest", type=count, metavar="N", help="tokens of an answer (2048; openai: the server's)")
     work.add_argument("--repair", type=whole, default=0, metavar="N", help="times a rejected candidate goes back (0)")
+    work.add_argument(
+        "--update", action="store_true", help="for transformers and vllm: a step of training before each further round"
+    )
     work.add_argument("--templates", type=Path, metavar="DIR", help="prompts of your own, see docs/policies.md")
     work.add_argument(
         "--toolkits", type=toolkits, default=(), metavar="LIST", help="what candidates may use: torch,triton,cuda,..."

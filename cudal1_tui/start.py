@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import open_archive
+from cudal1_core.errors import UsageError
 from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.paths import RunFolder, archive_path, new_run_folder
-from cudal1_core.policies import WITH_MODEL, make_policy
+from cudal1_core.policies import WITH_ADAPTERS, WITH_MODEL, make_policy
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.rounds import Run, RunOptions
 from cudal1_core.templates import Templates, read_templates
+from cudal1_core.updating import Updater, Updates, check_installed
 
 if TYPE_CHECKING:
     import argparse
@@ -33,12 +35,14 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     folder = RunFolder(recalled.started.run, options.folder) if recalled else new_run_folder()
     policy = policy_of(options, folder.logs)
     reviewer = reviewer_of(options)
-    archive, trouble = open_archive(archive_path(options.folder.parents[2]) if recalled else archive_path())
+    stored = archive_path(options.folder.parents[2]) if recalled else archive_path()
+    updater = updater_of(options, folder.path, stored) if options.update else None
+    archive, trouble = open_archive(stored)
     try:
         referee = Referee(settings.judge, log_dir=folder.logs)
         yield Run(
             options.module, settings, referee, policy, archive, folder,
-            trouble=trouble, reviewer=reviewer, recalled=recalled,
+            trouble=trouble, reviewer=reviewer, recalled=recalled, updater=updater,
         )  # fmt: skip
     finally:
         archive.close()
@@ -72,6 +76,7 @@ def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
         model=options.model if options.policy in WITH_MODEL else None,
         streams=options.streams,
         adapter=options.adapter,
+        takes_adapters=options.update,
         device=options.policy_device,
         dtype=options.dtype,
         longest=options.longest,
@@ -82,6 +87,34 @@ def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
 def reviewer_of(options: argparse.Namespace) -> Reviewer | None:
     """Raises UsageError."""
     return Reviewer(options.reviewer) if options.reviewer else None
+
+
+def updater_of(options: argparse.Namespace, folder: Path | None, archive: Path) -> Updater:
+    """Raises UsageError."""
+    if options.policy not in WITH_ADAPTERS:
+        raise UsageError(
+            f"--update trains a model, which the {options.policy} policy has none of",
+            "",
+            f"Add --policy {' or '.join(WITH_ADAPTERS)}, with --model.",
+        )
+    check_installed()
+    if options.class_name:
+        raise UsageError("--update works on a reference whose class is Model", "", "Leave --class out.")
+    if folder is None:
+        raise UsageError("--update needs a folder to keep adapters in", "", "Start from a folder that can be written.")
+    return Updater(
+        Updates(
+            reference=options.module,
+            model=options.model,
+            folder=folder,
+            archive=archive,
+            adapter=options.adapter,
+            group=options.group,
+            longest=options.longest or 2048,
+            policy_device=options.policy_device,
+            device=options.device,
+        )
+    )
 
 
 def class_name(options: argparse.Namespace) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cudal1_core.accepted import accepted_of
 from cudal1_core.archive import open_archive
+from cudal1_core.errors import UsageError
 from cudal1_core.paths import archive_path, new_run_folder, new_watch_folder
 from cudal1_core.policies import WITH_MODEL
 from cudal1_core.referee.host import Referee
@@ -56,6 +57,8 @@ def main(options: argparse.Namespace, problems: Sequence[object]) -> int:
 @contextmanager
 def prepared_watch(options: argparse.Namespace, selection: Selection, *, keep_open: bool) -> Iterator[Watching]:
     """A watch that has not begun; the archive is closed at the end. Raises UsageError. Needs a running loop."""
+    if options.update:
+        raise UsageError("A watch does not train", "--update belongs to a run of one reference.", "Leave it out.")
     settings = start.run_options(options, keep_open=keep_open)
     logs = new_watch_folder()
     archive, trouble = open_archive(archive_path())

@@ -24,7 +24,7 @@ from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import Archive
 from cudal1_core.baselines import TimesBaselines, Which, tell_baselines
 from cudal1_core.candidate import Candidate
-from cudal1_core.errors import Cudal1Error, RefereeError, UnjudgeableError, UsageError
+from cudal1_core.errors import Cudal1Error, PolicyError, RefereeError, UnjudgeableError, UsageError
 from cudal1_core.events import (
     AdviceGiven,
     CandidateWritten,
@@ -52,6 +52,7 @@ from cudal1_core.recall import Recalled
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.reference import Task
 from cudal1_core.stopwatch import Stopwatch
+from cudal1_core.updating import Updater
 from cudal1_core.verdict import Verdict
 
 MOST_FAILURES = 3  # of the referee, in a row, after which a run ends
@@ -145,10 +146,12 @@ class Run:
         accepted: Sequence[Accepted] = (),
         reviewer: Reviewer | None = None,
         recalled: Recalled | None = None,
+        updater: Updater | None = None,
     ) -> None:
         """`accepted` are files of this reference that are judged again before the first round; `reviewer`, which the
-        run closes too, is asked where a speedup jumps; `recalled` is what this run found before, where it goes on.
-        Raises UsageError where another process is at work on the run."""
+        run closes too, is asked where a speedup jumps; `recalled` is what this run found before, where it goes on;
+        `updater` trains the policy's model before each round but the first. Raises UsageError where
+        another process is at work on the run."""
         self.reference = reference
         self.options = options
         self.folder = folder
@@ -161,6 +164,7 @@ class Run:
         self._archive = archive
         self._accepted = accepted
         self._adviser = Adviser(archive.cheats, reviewer)
+        self._updater = updater
         self._reviews: set[asyncio.Task[None]] = set()
         self._journal = Journal(folder, archive, trouble)
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -325,6 +329,8 @@ class Run:
             await self._gate.wait()
             if self._watch.left(budget) <= 0:
                 return "budget"
+            if self._updater is not None and self._round:
+                await self._update(self._updater)
             self._round += 1
             written = await self._play_round(task, self._round, budget)
             if self._watch.left(budget) <= 0:
@@ -332,6 +338,15 @@ class Run:
             if not written:
                 return "done"
         return "done"
+
+    async def _update(self, updater: Updater) -> None:
+        """One step of training; where it fails, that is told and the model stays as it is."""
+        try:
+            await self.adapt(await updater.step(lambda what: self._emit(PolicyLoading(what=what))))
+        except PolicyError as error:
+            self._tell_trouble(error)
+        finally:
+            self._emit(PolicyLoading(what=""))
 
     async def _play_round(self, task: Task, number: int, budget: float | None) -> int:
         """Returns how many candidates were judged; 0 means that the policy has nothing more."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cudal1_core.policies.base import Policy
 
 POLICIES = ("playbook", "replay", "openai", "transformers", "vllm")
+WITH_ADAPTERS = ("transformers", "vllm")
 WITH_MODEL = ("openai", "transformers", "vllm")  # what --model names is theirs
 
 
@@ -22,6 +23,7 @@ def make_policy(
     model: str | None = None,
     streams: int = 8,
     adapter: Path | None = None,
+    takes_adapters: bool = False,
     device: str = "auto",
     dtype: str = "auto",
     longest: int | None = None,
@@ -59,7 +61,14 @@ def make_policy(
             raise UsageError(f"The {name} policy needs a model", "", "Add --model with a folder or the id of a model.")
         if adapter is not None and not (adapter / "adapter_config.json").is_file():
             raise UsageError(f"--adapter {adapter} is no LoRA adapter", "It holds no adapter_config.json.")
-        weights = Weights(model, adapter=adapter, device=device, dtype=dtype, longest=longest or 2048)
+        weights = Weights(
+            model,
+            adapter=adapter,
+            takes_adapters=takes_adapters,
+            device=device,
+            dtype=dtype,
+            longest=longest or 2048,
+        )
         if name == "vllm":
             from cudal1_core.policies.vllm import VllmPolicy
 
