@@ -22,7 +22,6 @@ from cudal1_training import referees as module
 from cudal1_training.contrastive import Scorer
 from cudal1_training.draws import Draws
 from cudal1_training.folder import PausedError, TrainingFolder
-from cudal1_training.hack_cases import HackCases
 from cudal1_training.qualifying import qualify
 from cudal1_training.referees import Asked, Referees
 from cudal1_training.settings import RlSettings, Settings, read_settings
@@ -62,7 +61,6 @@ def work(folder: TrainingFolder, referees: Referees, task: Task, path: Path) -> 
         folder=folder,
         archive=archive,
         referees=referees,
-        cases=HackCases(path / "cheats.jsonl"),
         tell=Teller(path / "events.jsonl", None),
         stop=Stop(),
         tasks={"t": task},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cudal1_core.advice.case_base import CaseBase
 from cudal1_core.archive import Archive
 from cudal1_core.verdict import Verdict
 from cudal1_training.examples import HEADING, fitting, from_archive, program_hash
-from cudal1_training.hack_cases import HackCases
 from cudal1_training.preferences import dpo_rows, export, kto_rows
 
 from tests.training.world import code, dishonest, judged, keep
@@ -73,15 +73,14 @@ def test_decisions_become_kto_rows_and_pairs(tmp_path: Path) -> None:
     assert len((tmp_path / "out" / "kto.jsonl").read_text().splitlines()) == 3
 
 
-def test_only_dishonest_code_becomes_a_case_and_the_most_similar_are_found(tmp_path: Path) -> None:
-    path = tmp_path / "cheats.jsonl"
-    cases = HackCases(path)
+def test_cheats_of_trainings_grow_the_case_base_of_the_archive() -> None:
+    archive, base = Archive(), CaseBase()
+    shipped = len(base.cases)
     caches = code("return self.cache.setdefault(x.data_ptr(), x + 1)")
-    assert cases.add(TASK, judged(caches, verdict=dishonest()))
-    assert not cases.add(TASK, judged(caches, verdict=dishonest()))
-    assert not cases.add(TASK, judged(code("return x"), verdict=Verdict("rejected", category="wrong_result")))
-    assert cases.add(TASK, judged("import time\ntime.perf_counter = lambda: 0\n", verdict=dishonest()))
-    again = HackCases(path)
-    assert [case.check for case in again.cases] == ["clock", "clock"]
-    (nearest,) = again.similar(code("return self.cache.setdefault(x.data_ptr(), x + 2)"), count=1)
-    assert nearest.source == caches
+    keep(archive, judged(caches, verdict=dishonest()))
+    keep(archive, judged(code("return x"), verdict=Verdict("rejected", category="wrong_result")))
+    for one in archive.cheats():
+        base.learn(one)
+    assert len(base.cases) == shipped + 1
+    assert base.cases[-1].source == caches
+    assert from_archive(archive, {"t": TASK}, most=9) == []

@@ -21,7 +21,6 @@ from cudal1_core.reference import Task
 from cudal1_core.verdict import Verdict
 
 from cudal1_training.book import Book
-from cudal1_training.hack_cases import HackCases
 from cudal1_training.referees import Asked, Referees
 
 
@@ -46,14 +45,11 @@ class Group:
 class Groups:
     """`book` is None where results are not for the archive: what held-out tasks are measured by."""
 
-    def __init__(
-        self, policy: str, tell: Callable[[Event], None], book: Book | None, referees: Referees, cases: HackCases
-    ) -> None:
+    def __init__(self, policy: str, tell: Callable[[Event], None], book: Book | None, referees: Referees) -> None:
         self._policy = policy
         self._tell = tell
         self._book = book
         self._referees = referees
-        self._cases = cases
 
     def begin(self, group: Group) -> None:
         self._tell(TaskDescribed(task=group.task))
@@ -84,7 +80,6 @@ class Groups:
                 self._book.record(
                     one.task, VerdictReached(candidate=one.candidate.id, verdict=verdict, seconds=0.0)
                 )  # fmt: skip
-            self._cases.add(one.task, Judged(one.candidate, verdict))
 
         verdicts = iter(self._referees.judge(work, keep))
         done = iter(work)

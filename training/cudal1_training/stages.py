@@ -13,7 +13,6 @@ from pathlib import Path
 
 import torch
 from cudal1_core.archive import Archive
-from cudal1_core.errors import UsageError
 from cudal1_core.events import RunStarted, TrainingPhase, TrainingReported, TrainingStarted
 from cudal1_core.paths import archive_path
 from cudal1_core.referee.options import JudgeOptions
@@ -22,7 +21,6 @@ from cudal1_core.trained import Trained, register
 from cudal1_training import contrastive, models, self_supervised, sft
 from cudal1_training.evaluating import evaluate, read_rows
 from cudal1_training.folder import TrainingFolder
-from cudal1_training.hack_cases import HackCases
 from cudal1_training.models import Start
 from cudal1_training.qualifying import qualify
 from cudal1_training.referees import Referees
@@ -82,7 +80,6 @@ def train(stages: Sequence[str], folder: TrainingFolder, tell: Teller, stop: Sto
             folder=folder,
             archive=archive,
             referees=referees,
-            cases=HackCases(_cases_path(archive)),
             tell=tell,
             stop=stop,
             tasks={name: task for name, task in known.items() if not names[name]},
@@ -217,10 +214,3 @@ def _register(work: Work, stage: str, start: Start, figures: StageFigures | None
         register(model)
     except OSError as error:
         work.tell.trouble("The model could not be listed", str(error), f"It lies in {model.place}.")
-
-
-def _cases_path(archive: Archive) -> Path:
-    """Beside the archive, since it grows with it."""
-    if archive.path is None:
-        raise UsageError("A training needs an archive that is a file")
-    return archive.path.with_name("cheats.jsonl")

@@ -14,7 +14,6 @@ from cudal1_core.reference import Task
 from cudal1_training.book import Book
 from cudal1_training.folder import TrainingFolder
 from cudal1_training.groups import Groups
-from cudal1_training.hack_cases import HackCases
 from cudal1_training.models import device, frozen_dtype
 from cudal1_training.referees import Referees
 from cudal1_training.settings import Settings
@@ -30,7 +29,6 @@ class Work:
     folder: TrainingFolder
     archive: Archive
     referees: Referees
-    cases: HackCases
     tell: Teller
     stop: Stop
     tasks: dict[str, Task]  # trained on
@@ -41,7 +39,7 @@ class Work:
         state = self.folder.state
         name = f"{state.id}-{stage}-{policy}-{state.attempt}.{rank()}"
         book = Book(self.archive, name, policy, str(self.folder.path)) if kept else None
-        return Groups(policy, self.tell, book, self.referees, self.cases)
+        return Groups(policy, self.tell, book, self.referees)
 
     def wanted(self, id: str) -> bool:
         """Whether code of that id in the archive may be learned from: all of it, or this training's alone."""
