@@ -265,3 +265,5 @@ def test_what_was_rejected_as_a_cheat_is_found_again_once_each() -> None:
     found = archive.cheats()
     assert [judged.candidate.id for judged in found] == ["r2/c01"]
     assert found[0].verdict.reason == "changed later"
+    assert archive.cheats(limit=0) == ()
+    assert archive.cheats(among=1) == ()  # the newest verdict is of no cheat
