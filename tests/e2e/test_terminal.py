@@ -57,7 +57,7 @@ def test_a_real_run_is_judged_accepted_taken_back_and_left(workshop: Workshop, t
     desk.type("printf '\\033]2;my shell\\007'")
     replayed = "--policy replay --candidates right.py --rounds 1 --group 1"
     desk.type(f"{sys.executable} -m cudal1_tui model.py --device cpu {replayed}")
-    desk.wait_for("done: 1 of 1 accepted")
+    desk.wait_for("done: 1 of 1 accepted", seconds=240)
     desk.wait_for_title(r"^! decide c01 .*x · model\.py$")
     written = shop.folder / "model_optimized.py"
     desk.press("b", "a")
