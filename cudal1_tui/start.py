@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import open_archive
 from cudal1_core.errors import UsageError
 from cudal1_core.exemplars import ExemplarOptions
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from cudal1_core.advice.reviewer import Reviewer
     from cudal1_core.policies.base import Policy
     from cudal1_core.recall import Recalled
 
@@ -86,7 +86,11 @@ def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
 
 def reviewer_of(options: argparse.Namespace) -> Reviewer | None:
     """Raises UsageError."""
-    return Reviewer(options.reviewer) if options.reviewer else None
+    if not options.reviewer:
+        return None
+    from cudal1_core.advice.reviewer import Reviewer  # with httpx, which costs half as much as all the rest
+
+    return Reviewer(options.reviewer)
 
 
 def updater_of(options: argparse.Namespace, folder: Path | None, archive: Path) -> Updater:

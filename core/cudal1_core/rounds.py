@@ -14,13 +14,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from cudal1_core import exemplars, prompt, standing
 from cudal1_core.accepted import Accepted
 from cudal1_core.advice.advice import Advice
 from cudal1_core.advice.adviser import Adviser
-from cudal1_core.advice.reviewer import Reviewer
 from cudal1_core.archive import Archive
 from cudal1_core.baselines import TimesBaselines, Which, tell_baselines
 from cudal1_core.candidate import Candidate
@@ -54,6 +53,9 @@ from cudal1_core.reference import Task
 from cudal1_core.stopwatch import Stopwatch
 from cudal1_core.updating import Updater
 from cudal1_core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cudal1_core.advice.reviewer import Reviewer  # imports httpx, which most runs need not
 
 MOST_FAILURES = 3  # of the referee, in a row, after which a run ends
 REVIEW_S = 60.0  # longest wait for what a reviewer has not said when the rounds are over

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cudal1_core.advice.advice import Similar
@@ -96,7 +96,7 @@ class CaseBase:
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Case, ...]:
     """The examples that come with the program."""
-    data = tomllib.loads((files("cudal1_core.advice") / "cases.toml").read_text("utf-8"))
+    data = tomllib.loads(Path(__file__).with_name("cases.toml").read_text("utf-8"))
     return tuple(Case(one["name"], one["kind"], one["why"], one["source"]) for one in data["case"])
 
 
