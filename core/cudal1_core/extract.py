@@ -28,7 +28,8 @@ def extract_code(text: str) -> str:
 
     What a model thinks aloud between tags is left out, unless nothing else holds the class. An answer that is Python
     as a whole is taken whole. Otherwise the last fence that defines `ModelNew` counts, closed or cut short, whatever
-    language it names; a whole one goes before a broken one. Without fences, everything from the first line of code
+    language it names; a whole one goes before a broken one. Prose behind a fence that
+    was never closed is dropped. Without fences, everything from the first line of code
     to the last that still parses. A class with another name is no `ModelNew`.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
@@ -44,7 +45,7 @@ def _from_answer(text: str) -> str:
     found = [body for body in fences if defines_model(body)]
     if found:
         whole = [body for body in found if _is_python(body)]
-        return _tidy((whole or found)[-1])
+        return _tidy(whole[-1] if whole else _without_prose(found[-1]))
     if fences or not defines_model(text):
         return ""
     return _tidy(_without_afterword(_from_first_code_line(text)))
@@ -62,6 +63,17 @@ def _fenced(match: re.Match[str], text: str) -> str:
             break
         if defines_model(longer) and _is_python(longer):
             return longer
+    return body
+
+
+def _without_prose(body: str) -> str:
+    """Drops prose behind code whose fence was never closed; code that is cut off in the middle stays broken."""
+    lines = body.split("\n")
+    for end in range(len(lines) - 1, max(0, len(lines) - MOST_AFTERWORD), -1):
+        shorter = "\n".join(lines[:end])
+        at_the_margin = lines[end] == lines[end].strip() != ""
+        if at_the_margin and defines_model(shorter) and _is_python(shorter):
+            return shorter
     return body
 
 

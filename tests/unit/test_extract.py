@@ -120,3 +120,11 @@ def test_any_text_gives_code_or_nothing(text: str) -> None:
 def test_prose_around_a_fence_never_gets_in(prose: str) -> None:
     found = extract_code(f"{prose}\n```python\n{CODE}```\n{prose}")
     assert ast.dump(ast.parse(found)) == ast.dump(ast.parse(CODE))
+
+
+def test_prose_behind_a_fence_that_was_never_closed_is_dropped_and_code_cut_off_stays_broken() -> None:
+    whole = "class ModelNew:\n    def forward(self, x):\n        return x\n"
+    prose = "\nThis is faster, since nothing is computed.\n\nIt saves a launch too.\n"
+    assert extract_code(f"Here:\n```python\n{whole}{prose}") == whole
+    cut = whole + "\n    def extra(self, y):\n        return self.la(y +\n"
+    assert extract_code(f"```python\n{cut}") == cut
