@@ -28,9 +28,9 @@ def extract_code(text: str) -> str:
 
     What a model thinks aloud between tags is left out, unless nothing else holds the class. An answer that is Python
     as a whole is taken whole. Otherwise the last fence that defines `ModelNew` counts, closed or cut short, whatever
-    language it names; a whole one goes before a broken one. Prose behind a fence that
-    was never closed is dropped. Without fences, everything from the first line of code
-    to the last that still parses. A class with another name is no `ModelNew`.
+    language it names; a whole one goes before a broken one, and prose behind one that was never closed is dropped.
+    Without fences, everything from the first line of code to the last that still parses. A class with another name is
+    no `ModelNew`.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if defines_model(text) and _is_python(text):
