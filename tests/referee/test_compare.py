@@ -94,3 +94,11 @@ def test_a_stack_is_compared_as_its_rows_are(shape: tuple[int, ...]) -> None:
         alone = compare.distance(one, two)
         assert found.values() == pytest.approx(alone.values(), rel=1e-4)
         assert scale == pytest.approx(compare.scale_of(two), rel=1e-5)
+
+
+def test_an_error_is_not_called_reduced_precision_where_no_cheaper_format_could_be_tried() -> None:
+    truth = torch.rand(64, 64, dtype=torch.float64)
+    own = compare.Distance(1e-8, 1e-7, 1e-8)
+    bound = compare.bound_for(torch.float32, [truth], [own], [compare.INFINITE])
+    assert not bound.looks_reduced(compare.Distance(0.1, 0.1, 0.1), 1.0)
+    assert bound.excess(compare.Distance(0.1, 0.1, 0.1), 1.0) > 1

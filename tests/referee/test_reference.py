@@ -99,3 +99,31 @@ def test_a_main_block_does_not_run(tmp_path: Path) -> None:
     path = tmp_path / "reference.py"
     path.write_text(MODEL + INPUTS + "if __name__ == '__main__':\n    raise SystemExit('ran as a program')\n")
     assert read(path).model == "Model"
+
+
+STRICT = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if {refuses}:
+            raise ValueError("no such input")
+        return torch.log(x)
+def get_inputs():
+    x = torch.rand(64, 32).clamp(0.1, 0.99999)
+    x[0, 0] = 0.99999
+    return [{drawn}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("refuses", "drawn"),
+    [
+        ("bool((x >= 1).any())", "x"),
+        ("bool(((x.double().sum(1) - 1).abs() > 1e-6).any())", "x / x.sum(1, keepdim=True)"),
+    ],
+    ids=["range", "rows"],
+)
+def test_a_reference_may_refuse_what_lies_outside_its_own_domain(tmp_path: Path, refuses: str, drawn: str) -> None:
+    path = tmp_path / "reference.py"
+    path.write_text(STRICT.format(refuses=refuses, drawn=drawn))
+    assert read(path).outputs == ("float32[64, 32]",)

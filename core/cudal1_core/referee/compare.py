@@ -160,7 +160,7 @@ class Bound:
 
     def looks_reduced(self, found: Distance, scale: float) -> bool:
         """Whether the error is of the size that rounding to a cheaper format (down to 8 times TF32) makes."""
-        return found.rms <= 16 * self.cheap.rms * scale
+        return math.isfinite(self.cheap.rms) and found.rms <= 16 * self.cheap.rms * scale
 
 
 def bound_for(

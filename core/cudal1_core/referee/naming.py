@@ -36,7 +36,11 @@ class Names:
         return cls(slots, memoryview(arena.handle).cast("q"), starts, width)
 
     def write(self, slot: int, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Names the tensors of one output; those that must live until they are read."""
+        """Names the tensors of one output; those that must live until they are read.
+
+        Methods are taken from the class: a candidate can hang its own on a tensor.
+        """
+        own = torch.Tensor
         held = []
         place = slot * self.width
         for start, leaf, tensor in zip(self.starts, self.slots.leaves, tensors, strict=False):
@@ -44,14 +48,14 @@ class Names:
             if tensor.dtype != leaf.dtype or tensor.shape != leaf.shape or tensor.layout is not torch.strided:
                 self.table[row] = 0
                 continue
-            kept = tensor.resolve_conj().resolve_neg() if tensor.is_conj() or tensor.is_neg() else tensor
-            if not kept.is_contiguous() and _span(leaf, kept.stride()) > WIDEST * leaf.numel:
-                kept = kept.contiguous()
-            if kept.is_contiguous():
-                self.table[row] = kept.data_ptr()
+            kept = own.resolve_neg(own.resolve_conj(tensor)) if own.is_conj(tensor) or own.is_neg(tensor) else tensor
+            if not own.is_contiguous(kept) and _span(leaf, own.stride(kept)) > WIDEST * leaf.numel:
+                kept = own.contiguous(kept)
+            if own.is_contiguous(kept):
+                self.table[row] = own.data_ptr(kept)
             else:
-                self.table[row] = -kept.data_ptr()
-                for axis, stride in enumerate(kept.stride(), row + 1):
+                self.table[row] = -own.data_ptr(kept)
+                for axis, stride in enumerate(own.stride(kept), row + 1):
                     self.table[axis] = stride
             held.append(kept)
         for start in self.starts[len(tensors) :]:

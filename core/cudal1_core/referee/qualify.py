@@ -227,12 +227,10 @@ def _calibrate(q: Qualified, state: dict[str, torch.Tensor]) -> list[Bound | Non
         else:
             truth = exact
             own = [compare.distance(a, b, exact=True) for a, b in zip(plain, truth, strict=True)]
-        rounded = q.truth.rounded(draw, seed)
-        cheap = [compare.distance(a, b, exact=True) for a, b in zip(rounded, truth, strict=True)]
+        cheap = _cheaper(q, draw, seed, truth)
         if q.tf32:
-            own = [compare.larger(a, b) for a, b in zip(own, cheap, strict=True)]
-            coarser = q.truth.rounded(draw, seed, compare.BFLOAT16_BITS)
-            cheap = [compare.distance(a, b, exact=True) for a, b in zip(coarser, truth, strict=True)]
+            own = [a if b is compare.INFINITE else compare.larger(a, b) for a, b in zip(own, cheap, strict=True)]
+            cheap = _cheaper(q, draw, seed, truth, compare.BFLOAT16_BITS)
         truths.append(truth)
         owns.append(own)
         cheaps.append(cheap)
@@ -250,6 +248,17 @@ def _calibrate(q: Qualified, state: dict[str, torch.Tensor]) -> list[Bound | Non
             else None
         )
     return bounds
+
+
+def _cheaper(
+    q: Qualified, draw: Draw, seed: int | None, truth: list[torch.Tensor], mantissa: int | None = None
+) -> list[compare.Distance]:
+    """How far off a cheaper number format is; infinitely where the reference refuses rounded inputs."""
+    try:
+        rounded = q.truth.rounded(draw, seed, mantissa)
+    except Exception:
+        return [compare.INFINITE] * len(truth)
+    return [compare.distance(a, b, exact=True) for a, b in zip(rounded, truth, strict=True)]
 
 
 def _agree(plain: list[torch.Tensor], exact: list[torch.Tensor]) -> bool:

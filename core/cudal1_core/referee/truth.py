@@ -66,7 +66,7 @@ class Truth:
 
         def cheapen(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
-            return compare.round_mantissa(tensor, mantissa or bits[1]) if bits else tensor
+            return _within(tensor, compare.round_mantissa(tensor, mantissa or bits[1])) if bits else tensor
 
         if self.wide is not None:
             with _float64_defaults():
@@ -74,7 +74,10 @@ class Truth:
         return self._run(self.model, draw, seed, cheapen, cheapen)
 
     def jittered(self, draw: Draw, seed: int | None, last_bits: int = 2) -> list[torch.Tensor]:
-        """Tensors where every input was changed at random within its `last_bits` last bits."""
+        """Tensors where every input was changed at random within its `last_bits` last bits.
+
+        A reference that refuses such inputs is run on the draw as it is.
+        """
 
         def jitter(tensor: torch.Tensor) -> torch.Tensor:
             bits = compare.MANTISSA.get(tensor.dtype)
@@ -82,13 +85,16 @@ class Truth:
                 return _wide(tensor) if self.wide is not None else tensor
             noise = torch.empty(tensor.shape, device=tensor.device, dtype=torch.float32)
             noise.uniform_(-1, 1, generator=self.generator)
-            moved = tensor.double() * (1 + noise.double() * 2.0 ** -(bits[0] - last_bits))
+            moved = _within(tensor, tensor.double() * (1 + noise.double() * 2.0 ** -(bits[0] - last_bits)))
             return moved if self.wide is not None else moved.to(tensor.dtype)
 
-        if self.wide is not None:
-            with _float64_defaults():
-                return self._run(self.wide, draw, None, jitter)
-        return self._run(self.model, draw, seed, jitter)
+        try:
+            if self.wide is not None:
+                with _float64_defaults():
+                    return self._run(self.wide, draw, None, jitter)
+            return self._run(self.model, draw, seed, jitter)
+        except Exception:
+            return self.reference(draw, seed)
 
     def _run(self, model: Any, draw: Draw, seed: int | None, convert: Any, weights: Any = None) -> list[torch.Tensor]:
         if self.state and isinstance(model, torch.nn.Module):
@@ -99,6 +105,14 @@ class Truth:
             torch.manual_seed(seed)
         with torch.no_grad():
             return tensors_of(model(*args, **kwargs), self.device)
+
+
+def _within(tensor: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
+    """`changed` kept between the least and the largest of `tensor`, since a reference may refuse what lies outside."""
+    if tensor.dtype.is_complex or not tensor.numel() or not bool(tensor.isfinite().all()):
+        return changed
+    low, high = tensor.double().aminmax()
+    return changed.clamp(low.item(), high.item())
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
