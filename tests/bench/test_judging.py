@@ -222,7 +222,7 @@ def test_a_reason_names_the_line_and_no_folder_of_ours(shop: Workshop) -> None:
         (("bench", "suite", "--policy", "playbook", "--candidates", "suite"), "exclude each other"),
         (("bench", "suite", "--share", "3/2"), "is not a part such as 1/4"),
         (("bench", "suite", "--policy", "playbook", "--out", "r.csv"), "does not end in .jsonl"),
-        (("bench", "report", "suite/a.py"), "not a row of a bench"),
+        (("bench", "report", "suite/a.py"), "not a JSON object"),
         (("bench", "--ids"), "cudal1-tui bench --help"),
     ],
 )
