@@ -86,7 +86,7 @@ def _run(words: list[str]) -> int:
 
 
 def _verify(words: list[str]) -> int:
-    from cudal1_tui.verify import main as verify
+    from cudal1_tui.commands.verify import main as verify
 
     return verify(words)
 
@@ -94,74 +94,74 @@ def _verify(words: list[str]) -> int:
 def _doctor(words: list[str]) -> int:
     options = arguments.doctor_parser().parse_args(words[1:])
     if options.timing:
-        from cudal1_tui.doctor_timing import main as timing
+        from cudal1_tui.commands.doctor_timing import main as timing
 
         return timing(options)
-    from cudal1_tui.doctor import main as doctor
+    from cudal1_tui.commands.doctor import main as doctor
 
     return doctor(as_json=options.json)
 
 
 def _bench(words: list[str]) -> int:
-    from cudal1_tui.bench import main as bench
+    from cudal1_tui.commands.bench import main as bench
 
     return bench(words)
 
 
 def _watch(words: list[str]) -> int:
+    from cudal1_tui.commands.watch_arguments import watch_parser
     from cudal1_tui.settings import user_settings
-    from cudal1_tui.watch_arguments import watch_parser
 
     settings, problems = user_settings()
     parser = watch_parser()
     parser.set_defaults(rounds=settings.rounds, group=settings.group)
     options = parser.parse_args(words[1:])
-    from cudal1_tui.watch import main as watch
+    from cudal1_tui.commands.watch import main as watch
 
     return watch(options, problems)
 
 
 def _train(words: list[str]) -> int:
-    from cudal1_tui.train import main as train
+    from cudal1_tui.commands.train import main as train
 
     return train(words)
 
 
 def _models(words: list[str]) -> int:
-    from cudal1_tui.train_arguments import models_parser
+    from cudal1_tui.commands.train_arguments import models_parser
 
     options = models_parser().parse_args(words[1:])
-    from cudal1_tui.models import main as models
+    from cudal1_tui.commands.models import main as models
 
     return models(options)
 
 
 def _check(words: list[str]) -> int:
-    from cudal1_tui.check import main as check
+    from cudal1_tui.commands.check import main as check
 
     return check(words)
 
 
 def _history(words: list[str]) -> int:
-    from cudal1_tui.past_arguments import history_parser
+    from cudal1_tui.commands.past_arguments import history_parser
 
     options = history_parser().parse_args(words[1:])
-    from cudal1_tui.history import main as history
+    from cudal1_tui.commands.history import main as history
 
     return history(options)
 
 
 def _resume(words: list[str]) -> int:
-    from cudal1_tui.resume import main as resume
+    from cudal1_tui.commands.resume import main as resume
 
     return resume(words)
 
 
 def _prune(words: list[str]) -> int:
-    from cudal1_tui.past_arguments import prune_parser
+    from cudal1_tui.commands.past_arguments import prune_parser
 
     options = prune_parser().parse_args(words[1:])
-    from cudal1_tui.prune import main as prune
+    from cudal1_tui.commands.prune import main as prune
 
     return prune(options)
 
@@ -181,7 +181,7 @@ def _keys(words: list[str]) -> int:
 
 def _export(words: list[str]) -> int:
     options = arguments.export_parser().parse_args(words[1:])
-    from cudal1_tui.export import main as export
+    from cudal1_tui.commands.export import main as export
 
     return export(options)
 
@@ -192,7 +192,7 @@ def _serve(words: list[str]) -> int:
     from cudal1_core.reference_file import read_reference
 
     read_reference(module)
-    from cudal1_tui.serve import main as serve
+    from cudal1_tui.commands.serve import main as serve
 
     return serve(options.port, rest)
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cudal1_tui.advice_text import advice_lines
-from cudal1_tui.check_words import CHECKS
+from cudal1_tui.commands.check_words import CHECKS
 from cudal1_tui.plain import one_line
 from cudal1_tui.words import LABELS, interval_text, ms_text, roofline_text, speedup_text
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from cudal1_core.errors import UsageError
 
 from cudal1_tui import app
+from cudal1_tui.commands.watch import prepared_watch
 from cudal1_tui.later import RunLater
 from cudal1_tui.settings import user_settings
-from cudal1_tui.watch import prepared_watch
 
 if TYPE_CHECKING:
     import argparse

@@ -21,7 +21,7 @@ from cudal1_training.settings import read_settings
 from cudal1_training.watching import MARK, newest_checkpoint
 from rich.console import Console
 
-from cudal1_tui.train_progress import TrainProgress
+from cudal1_tui.commands.train_progress import TrainProgress
 
 
 def row(task: str, verdict: Verdict, name: str = "c1") -> Row:

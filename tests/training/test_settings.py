@@ -8,7 +8,7 @@ import pytest
 from cudal1_core.errors import UsageError
 from cudal1_training.settings import Settings, flat, read_settings, to_toml
 
-from cudal1_tui.train_arguments import SETTINGS, settings_of, stage_parser
+from cudal1_tui.commands.train_arguments import SETTINGS, settings_of, stage_parser
 
 
 def test_the_documented_file_holds_every_default_and_reads_back(tmp_path: Path) -> None:

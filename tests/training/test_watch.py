@@ -27,7 +27,7 @@ from cudal1_core.events import (
 from cudal1_core.verdict import Verdict
 from cudal1_training.draws import pool_of
 
-from cudal1_tui.train_watch import WatchedTraining, main
+from cudal1_tui.commands.train_watch import WatchedTraining, main
 from tests.unit.scripted import make_task
 
 TASK = make_task()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cudal1_tui.doctor_timing import MOST_ELEMENTS, SMALL, Length, chain, table
+from cudal1_tui.commands.doctor_timing import MOST_ELEMENTS, SMALL, Length, chain, table
 
 LARGE = 1 << 18
 

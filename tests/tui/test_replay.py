@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cudal1_core.events import DecisionMade, from_json, to_json
 from rich.cells import cell_len
 
-from cudal1_tui.export import read_view
+from cudal1_tui.commands.export import read_view
 from cudal1_tui.screens.workbench import WorkbenchScreen
 from cudal1_tui.views import VIEWS
 from tests.tui import recorded

@@ -10,7 +10,7 @@ import pytest
 
 from cudal1_tui import cli
 from cudal1_tui.arguments import COMMANDS, run_parser, seconds, verify_parser
-from cudal1_tui.verify import judge_options
+from cudal1_tui.commands.verify import judge_options
 
 MODEL = "class Model: ...\n"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cudal1_tui import doctor
-from cudal1_tui.doctor import Finding
+from cudal1_tui.commands import doctor
+from cudal1_tui.commands.doctor import Finding
 
 
 def test_without_torch_no_run_is_possible() -> None:

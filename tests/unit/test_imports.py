@@ -49,7 +49,9 @@ def help_of(*words: str) -> str:
     )
 
 
-@pytest.mark.parametrize("module", ["cli", "app", "headless", "start", "workbench", "train_child", "models"])
+@pytest.mark.parametrize(
+    "module", ["cli", "app", "headless", "start", "workbench", "commands.train_child", "commands.models"]
+)
 def test_the_process_that_paints_never_imports_torch(module: str) -> None:
     assert loaded_by(f"import cudal1_tui.{module}") & set(HEAVY) == set()
 
@@ -79,9 +81,10 @@ def test_help_loads_neither_the_screen_nor_torch(words: tuple[str, ...]) -> None
 
 
 def test_what_draws_no_screen_never_imports_textual() -> None:
-    commands = "headless", "verify", "doctor", "bench_suite", "bench_report", "bench_compare", "train_child", "models"
-    commands = *commands, "watch", "check", "history", "prune"
-    assert "textual" not in loaded_by(f"import {', '.join(f'cudal1_tui.{name}' for name in commands)}")
+    names = ["verify", "doctor", "bench_suite", "bench_report", "bench_compare", "train_child", "models"]
+    names += ["watch", "check", "history", "prune"]
+    commands = ", ".join(f"cudal1_tui.commands.{name}" for name in names)
+    assert "textual" not in loaded_by(f"import cudal1_tui.headless, {commands}")
 
 
 def test_what_may_import_torch_is_what_nothing_else_may_import() -> None:

@@ -39,7 +39,7 @@ def main(words: list[str]) -> int:
     try:
         options = arguments.verify_parser().parse_args(words[1:])
         if options.reference is None:
-            from cudal1_tui.verify_again import main as again
+            from cudal1_tui.commands.verify_again import main as again
 
             return again(options)
         if options.candidate is None:

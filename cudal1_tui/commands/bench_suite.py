@@ -27,9 +27,9 @@ from cudal1_core.referee.host import FOLDER
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.rounds import RunOptions
 
-from cudal1_tui.bench_progress import BenchProgress
-from cudal1_tui.bench_report import write_reports
-from cudal1_tui.bench_summary import print_summary
+from cudal1_tui.commands.bench_progress import BenchProgress
+from cudal1_tui.commands.bench_report import write_reports
+from cudal1_tui.commands.bench_summary import print_summary
 
 if TYPE_CHECKING:
     import argparse

@@ -16,8 +16,8 @@ from typing import IO, TYPE_CHECKING
 from cudal1_core.errors import UsageError
 from cudal1_core.events import Event, RunFinished, from_json
 
-from cudal1_tui import train_arguments
-from cudal1_tui.train_progress import TrainProgress, print_report
+from cudal1_tui.commands import train_arguments
+from cudal1_tui.commands.train_progress import TrainProgress, print_report
 
 if TYPE_CHECKING:
     import argparse

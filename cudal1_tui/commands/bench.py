@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudal1_tui import bench_arguments
+from cudal1_tui.commands import bench_arguments
 
 
 def main(words: list[str]) -> int:
@@ -10,15 +10,15 @@ def main(words: list[str]) -> int:
     what, rest = words[1:2], words[2:]
     if what == ["report"]:
         options = bench_arguments.report_parser().parse_args(rest)
-        from cudal1_tui.bench_report import main as report
+        from cudal1_tui.commands.bench_report import main as report
 
         return report(options)
     if what == ["compare"]:
         options = bench_arguments.compare_parser().parse_args(rest)
-        from cudal1_tui.bench_compare import main as compare
+        from cudal1_tui.commands.bench_compare import main as compare
 
         return compare(options)
     options = bench_arguments.suite_parser().parse_args(words[1:])
-    from cudal1_tui.bench_suite import main as suite
+    from cudal1_tui.commands.bench_suite import main as suite
 
     return suite(options)

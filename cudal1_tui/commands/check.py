@@ -17,7 +17,7 @@ from cudal1_core.errors import Cudal1Error
 from cudal1_core.plain import one_line
 from cudal1_core.referee.options import JudgeOptions
 
-from cudal1_tui.check_arguments import check_parser
+from cudal1_tui.commands.check_arguments import check_parser
 from cudal1_tui.words import DASH, STANDINGS, interval_text, speedup_text
 
 if TYPE_CHECKING:

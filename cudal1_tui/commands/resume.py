@@ -8,8 +8,8 @@ from pathlib import Path
 from cudal1_core.recall import recall
 from cudal1_core.reference_file import read_reference
 
-from cudal1_tui.export import events_file
-from cudal1_tui.past_arguments import resume_parser
+from cudal1_tui.commands.export import events_file
+from cudal1_tui.commands.past_arguments import resume_parser
 
 
 def main(words: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cudal1_tui import train_arguments
+from cudal1_tui.commands import train_arguments
 
 
 def main(words: list[str]) -> int:
@@ -10,14 +10,14 @@ def main(words: list[str]) -> int:
     what, rest = words[1:2], words[2:]
     if what == ["watch"]:
         options = train_arguments.watch_parser().parse_args(rest)
-        from cudal1_tui.train_watch import main as watch
+        from cudal1_tui.commands.train_watch import main as watch
 
         return watch(options.folder)
     if what == ["preferences"]:
         options = train_arguments.preferences_parser().parse_args(rest)
     elif what != ["config"]:
         options = train_arguments.stage_parser().parse_args(words[1:])
-    from cudal1_tui import train_child
+    from cudal1_tui.commands import train_child
 
     if what == ["config"]:
         return train_child.plain(["config", "--out", "."])

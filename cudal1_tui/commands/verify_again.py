@@ -13,7 +13,7 @@ from cudal1_core.errors import UsageError
 from cudal1_core.referee.receipt import Receipt, differences, lay_out_copy, read_receipt
 
 from cudal1_tui import arguments
-from cudal1_tui.verify import interruptible
+from cudal1_tui.commands.verify import interruptible
 
 if TYPE_CHECKING:
     import argparse

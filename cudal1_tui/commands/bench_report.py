@@ -13,7 +13,7 @@ from cudal1_core.bench.sheet import as_csv, as_json
 from cudal1_core.bench.table import Report, make_report
 from cudal1_core.errors import UsageError
 
-from cudal1_tui.bench_summary import print_summary
+from cudal1_tui.commands.bench_summary import print_summary
 
 if TYPE_CHECKING:
     import argparse

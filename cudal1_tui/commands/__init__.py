@@ -1,0 +1,1 @@
+"""One module a command, with its arguments, progress and tables beside it; each loads only what it needs."""
