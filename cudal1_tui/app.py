@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from cudal1_core.config import Settings
@@ -178,10 +179,18 @@ def as_textual(theme: ThemeFile) -> Theme:
 
 async def serve(app: WorkbenchApp, *, mouse: bool = True, headless: bool = False) -> None:
     """Runs the workbench; the terminal is given back first, then the run and its children are ended."""
+    _trust_the_terminals_size()
     try:
         await app.run_async(mouse=mouse, headless=headless)
     finally:
         await app.workbench.pump.stop()
+
+
+def _trust_the_terminals_size() -> None:
+    """COLUMNS and LINES, left in the environment by some shells and by readline, hide the real size and its changes."""
+    if sys.__stdout__ is not None and sys.__stdout__.isatty():
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
 
 
 def main(app: WorkbenchApp, *, mouse: bool = True) -> int:

@@ -110,7 +110,7 @@ def test_a_screen_comes_back_whole_from_the_editor(terminal: Open, size: Size) -
 
 
 def test_a_resize_keeps_the_place(terminal: Open) -> None:
-    desk = terminal((80, 24))
+    desk = terminal((80, 24), COLUMNS="80", LINES="24")  # as readline leaves them to what a shell starts
     desk.play()
     desk.wait_for("decide ● c03")
     desk.press("g", "j")

@@ -190,9 +190,11 @@ class Runner:
                         self._synchronize()
                         self.channel.send_json({"called": True})
                         self.channel.recv_pickle()
-                    self._deliver(dict(zip(steps, made, strict=True)))
                     if keep:
                         self.kept.update(zip(steps, made, strict=True))
+                    else:
+                        self.alive = []
+                    self._deliver(dict(zip(steps, made, strict=True)))
         finally:
             gc.enable()
 
@@ -203,12 +205,13 @@ class Runner:
 
     def deliver_again(self) -> None:
         """The outputs kept by the last run once more, after later calls."""
+        self.alive = []
         self._deliver(self.kept)
 
     def _deliver(self, made: dict[int, Any]) -> None:
         """Names or copies the outputs and answers with their forms, or with None where all are plain tensors."""
         if self.names is not None:
-            self.alive = [made]
+            self.alive.append(made)
             forms = [self._name(slot, value) for slot, value in made.items()]
         else:
             forms = [self._copy_out(slot, value) for slot, value in made.items()]
