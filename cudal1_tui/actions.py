@@ -29,6 +29,9 @@ ACTIONS = (
     Action("against", ("D",), "against", "against", "Compare with the reference, the best, or the marked one."),
     Action("mark", ("m",), "mark", "mark", "Mark the candidate, to compare others with it."),
     Action("more", ("n",), "more", "one more", "Run one more round once the run is done."),
+    Action(
+        "train", ("T",), "train", "train", "Train the policy's model on what has been judged, before the next round."
+    ),
     Action("down", ("j", "down"), "move('down')", "next", "Select the next candidate."),
     Action("up", ("k", "up"), "move('up')", "previous", "Select the previous candidate."),
     Action("top", ("g", "home"), "move('top')", "first", "Select the first candidate."),

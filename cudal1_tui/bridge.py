@@ -34,6 +34,10 @@ class RunHandle(Protocol):
         """Adds rounds to a run, also to one that is done."""
         ...
 
+    def update(self) -> None:
+        """Trains the policy's model before the next round; now, where the run is done. Raises UsageError."""
+        ...
+
     async def stop(self) -> None:
         """Ends the run and every child process, within two seconds."""
         ...

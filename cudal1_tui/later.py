@@ -58,6 +58,9 @@ class RunLater(Generic[AnyRun]):
     def extend(self, rounds: int) -> None:
         self.made().extend(rounds)
 
+    def update(self) -> None:
+        self.made().update()
+
     async def stop(self) -> None:
         if self.run is not None:
             await self.run.stop()

@@ -112,6 +112,16 @@ class Session:
             return Note(str(error).replace("\n", " "), "error")
         return Note("One more round.")
 
+    def train(self) -> Note:
+        """A step of training of the policy's model."""
+        try:
+            self.run.update()
+        except Cudal1Error as error:
+            return Note(str(error).replace("\n", " "), "error")
+        if self.view.ending is not None:
+            return Note("The model is trained on what has been judged; n samples from it.")
+        return Note("Before the next round the model is trained on what has been judged.")
+
     def accept(self, taken: Taken | None = None) -> Note:
         """Writes the selected candidate. Raises FileExistsError where `taken` has to be asked for."""
         from cudal1_core import accept

@@ -36,13 +36,15 @@ def prepared_run(options: argparse.Namespace) -> Iterator[Run]:
     policy = policy_of(options, folder.logs)
     reviewer = reviewer_of(options)
     stored = archive_path(options.folder.parents[2]) if recalled else archive_path()
-    updater = updater_of(options, folder.path, stored) if options.update else None
+    if options.update:
+        updater_of(options, folder.path, stored)  # what it lacks is told before anything starts
     archive, trouble = open_archive(stored)
     try:
         referee = Referee(settings.judge, log_dir=folder.logs)
         yield Run(
             options.module, settings, referee, policy, archive, folder,
-            trouble=trouble, reviewer=reviewer, recalled=recalled, updater=updater,
+            trouble=trouble, reviewer=reviewer, recalled=recalled,
+            updater=lambda: updater_of(options, folder.path, stored),
         )  # fmt: skip
     finally:
         archive.close()
@@ -62,6 +64,7 @@ def run_options(options: argparse.Namespace, *, keep_open: bool = True) -> RunOp
         ),
         repair=options.repair,
         baselines=options.baselines,
+        update=options.update,
         keep_open=keep_open,
         out=options.out,
     )
@@ -76,7 +79,7 @@ def policy_of(options: argparse.Namespace, log_dir: Path | None) -> Policy:
         model=options.model if options.policy in WITH_MODEL else None,
         streams=options.streams,
         adapter=options.adapter,
-        takes_adapters=options.update,
+        takes_adapters=options.update or not (options.headless or options.json),
         device=options.policy_device,
         dtype=options.dtype,
         longest=options.longest,
@@ -97,15 +100,15 @@ def updater_of(options: argparse.Namespace, folder: Path | None, archive: Path) 
     """Raises UsageError."""
     if options.policy not in WITH_ADAPTERS:
         raise UsageError(
-            f"--update trains a model, which the {options.policy} policy has none of",
+            f"The {options.policy} policy has no model that could be trained",
             "",
-            f"Add --policy {' or '.join(WITH_ADAPTERS)}, with --model.",
+            f"Start with --policy {' or '.join(WITH_ADAPTERS)}, with --model.",
         )
     check_installed()
     if options.class_name:
-        raise UsageError("--update works on a reference whose class is Model", "", "Leave --class out.")
+        raise UsageError("Training works on a reference whose class is Model", "", "Start without --class.")
     if folder is None:
-        raise UsageError("--update needs a folder to keep adapters in", "", "Start from a folder that can be written.")
+        raise UsageError("Adapters need a folder to be kept in", "", "Start from a folder that can be written.")
     return Updater(
         Updates(
             reference=options.module,

@@ -87,6 +87,7 @@ class RunOptions:
     prompt: PromptOptions = field(default_factory=PromptOptions)
     repair: int = 0  # times a rejected candidate goes back to a policy that converses
     baselines: Which = "known"  # "all" times them before the first round; kept open, a run does so after the last
+    update: bool = False  # a step of training before each further round
     keep_open: bool = False  # after the last round the stream waits for decisions and for `extend`
     out: Path | None = None  # where accepting writes, in place of <stem>_optimized.py
 
@@ -148,12 +149,12 @@ class Run:
         accepted: Sequence[Accepted] = (),
         reviewer: Reviewer | None = None,
         recalled: Recalled | None = None,
-        updater: Updater | None = None,
+        updater: Callable[[], Updater] | None = None,
     ) -> None:
         """`accepted` are files of this reference that are judged again before the first round; `reviewer`, which the
         run closes too, is asked where a speedup jumps; `recalled` is what this run found before, where it goes on;
-        `updater` trains the policy's model before each round but the first. Raises UsageError where
-        another process is at work on the run."""
+        `updater` makes what trains the policy's model, or raises UsageError where that cannot be done. Raises
+        UsageError where another process is at work on the run."""
         self.reference = reference
         self.options = options
         self.folder = folder
@@ -166,13 +167,16 @@ class Run:
         self._archive = archive
         self._accepted = accepted
         self._adviser = Adviser(archive.cheats, reviewer)
-        self._updater = updater
+        self._make_updater = updater
+        self._updater: Updater | None = None
+        self._update_asked = False
         self._reviews: set[asyncio.Task[None]] = set()
         self._journal = Journal(folder, archive, trouble)
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._gate = asyncio.Event()
         self._gate.set()
-        self._extended = asyncio.Event()
+        self._asked = asyncio.Event()  # something, of a run whose rounds are over
+        self._extended = False
         self._watch = Stopwatch()
         self._planned = options.rounds
         self._round = 0
@@ -229,7 +233,16 @@ class Run:
         if self.ended in ("stopped", "failed"):
             raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
         self._planned = max(self._planned, self._round) + rounds
-        self._extended.set()
+        self._extended = True
+        self._asked.set()
+
+    def update(self) -> None:
+        """A step of training before the next round; at once where the rounds are over. Raises UsageError."""
+        if self.ended in ("stopped", "failed"):
+            raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
+        self._trainer()
+        self._update_asked = True
+        self._asked.set()
 
     async def adapt(self, adapter: Path) -> None:
         """The next round samples from this LoRA adapter (a folder). Raises UsageError and PolicyError."""
@@ -299,17 +312,22 @@ class Run:
             await tell_baselines(self._referee, self._archive, which, self._emit, quietly=quietly)
 
     async def _wait_for_more(self) -> None:
-        """Waits for `extend`; meanwhile baselines that nobody has timed yet are, which ends when more is to be done."""
+        """Waits for `extend`. Meanwhile the model is updated where that is asked for, and baselines that nobody has
+        timed yet are timed, which ends when anything else is to be done."""
         idle = "all" if self.options.baselines == "known" else self.options.baselines
-        timing = asyncio.create_task(self._tell_baselines(idle, quietly=True), name="baselines")
-        try:
-            await self._extended.wait()
-        finally:
-            timing.cancel()
-            await asyncio.wait([timing])
-            if not timing.cancelled():
-                timing.exception()  # a figure that is missing beside others is no reason to end a run
-        self._extended.clear()
+        while not self._extended:
+            timing = asyncio.create_task(self._tell_baselines(idle, quietly=True), name="baselines")
+            try:
+                await self._asked.wait()
+            finally:
+                timing.cancel()
+                await asyncio.wait([timing])
+                if not timing.cancelled():
+                    timing.exception()  # a figure that is missing beside others is no reason to end a run
+            self._asked.clear()
+            if self._update_asked:
+                await self._update()
+        self._extended = False
 
     def _same_reference(self, task: Task) -> None:
         """Verdicts on another source say nothing about this one."""
@@ -331,8 +349,8 @@ class Run:
             await self._gate.wait()
             if self._watch.left(budget) <= 0:
                 return "budget"
-            if self._updater is not None and self._round:
-                await self._update(self._updater)
+            if self._update_asked or (self.options.update and self._round):
+                await self._update()
             self._round += 1
             written = await self._play_round(task, self._round, budget)
             if self._watch.left(budget) <= 0:
@@ -341,11 +359,21 @@ class Run:
                 return "done"
         return "done"
 
-    async def _update(self, updater: Updater) -> None:
+    def _trainer(self) -> Updater:
+        """Raises UsageError where there is no model that could be trained."""
+        if self._updater is None:
+            if self._make_updater is None:
+                raise UsageError("This run does not train a model", "", "Start one with: cudal1-tui MODULE.py")
+            self._updater = self._make_updater()
+        return self._updater
+
+    async def _update(self) -> None:
         """One step of training; where it fails, that is told and the model stays as it is."""
+        self._update_asked = False
         try:
-            await self.adapt(await updater.step(lambda what: self._emit(PolicyLoading(what=what))))
-        except PolicyError as error:
+            adapter = await self._trainer().step(lambda what: self._emit(PolicyLoading(what=what)))
+            await self.adapt(adapter)
+        except (PolicyError, UsageError) as error:
             self._tell_trouble(error)
         finally:
             self._emit(PolicyLoading(what=""))

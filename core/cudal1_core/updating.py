@@ -117,4 +117,4 @@ def check_installed(missing: Sequence[str] = ("trl", "peft", "datasets")) -> Non
     """Raises UsageError where the training's libraries are not there."""
     absent = [name for name in missing if importlib.util.find_spec(name) is None]
     if absent:
-        raise UsageError(f"--update needs {', '.join(absent)}", "", "pip install 'cudal1-tui[train]'")
+        raise UsageError(f"Training needs {', '.join(absent)}", "", "pip install 'cudal1-tui[train]'")

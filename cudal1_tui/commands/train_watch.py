@@ -99,6 +99,9 @@ class WatchedTraining:
     def extend(self, rounds: int) -> None:
         raise UsageError("A training goes on by its own command", "", "cudal1-tui train, as it was started.")
 
+    def update(self) -> None:
+        raise UsageError("This is a training already", "", "It goes on by its own command.")
+
     async def stop(self) -> None:
         """Leaves the training alone."""
         self._stopped = True

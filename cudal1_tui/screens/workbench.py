@@ -196,6 +196,9 @@ class WorkbenchScreen(Screen[None]):
         self._say(self.session.more())
         self.pump.start()
 
+    def action_train(self) -> None:
+        self._say(self.session.train())
+
     def action_move(self, direction: Direction) -> None:
         self.session.move(direction)
         self.draw()

@@ -47,7 +47,7 @@ def now(view: View, *, paused: bool, wall: float, keys: Mapping[str, str], width
 def work(view: View, *, paused: bool, wall: float, keys: Mapping[str, str]) -> str:
     """What is being done, or why nothing is."""
     if view.ending is not None:
-        return _ended(view)
+        return f"the policy is {one_line(view.loading)}" if view.loading else _ended(view)
     if view.started_at is None and view.watch is not None:
         return "waiting for a reference to be saved"
     if view.started_at is None or view.task is None:

@@ -353,6 +353,9 @@ class ScriptedRun:
     def extend(self, rounds: int) -> None:
         self.asked.append(("extend", rounds))
 
+    def update(self) -> None:
+        self.asked.append(("update",))
+
     async def stop(self) -> None:
         self.stopped = True
         self.end()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from cudal1_core.events import RoundStarted, RunFinished, TokenArrived, TroubleMet
+from cudal1_core.errors import UsageError
+from cudal1_core.events import PolicyLoading, RoundStarted, RunFinished, TokenArrived, TroubleMet
 
 from cudal1_tui.screens.help import HelpScreen
 from cudal1_tui.screens.questions import Question
@@ -265,6 +266,30 @@ async def test_n_asks_for_one_more_round_once_the_run_is_done(opened: Opened, si
         assert desk.run.asked == [("extend", 1)]
         await desk.tell([RoundStarted(round=3, exemplars=())])
         assert "▸ running" in desk.seen
+
+
+async def test_capital_t_trains_the_model_and_says_when(
+    opened: Opened, size: Size, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("T")
+        assert desk.run.asked == [("update",)]
+        assert "Before the next round" in desk.said[-1]
+        await desk.tell(recorded.rest())
+        await desk.press("T")
+        assert "n samples from it" in desk.said[-1]
+        await desk.tell([PolicyLoading(what="updating the model: contrastive GRPO")])
+        assert "the policy is updating the model" in desk.seen
+        await desk.tell([PolicyLoading(what="")])
+        assert "done: 6 of 10 accepted" in desk.seen
+
+        def refuse() -> None:
+            raise UsageError("The playbook policy has no model that could be trained")
+
+        monkeypatch.setattr(desk.run, "update", refuse)
+        await desk.press("T")
+        assert "has no model that could be trained" in desk.said[-1]
 
 
 async def test_n_takes_up_a_stream_that_had_ended(opened: Opened) -> None:

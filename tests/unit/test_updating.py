@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from cudal1_core.errors import PolicyError
+from cudal1_core.errors import PolicyError, UsageError
 from cudal1_core.events import Event, PolicyLoading, RoundStarted, RunFinished, TroubleMet
 from cudal1_core.rounds import Run, RunOptions
 from cudal1_core.updating import Updater, Updates
@@ -59,7 +59,13 @@ class Adaptable(ScriptedPolicy):
 def play(bench: Bench, updater: Updater) -> tuple[list[Event], Adaptable]:
     policy = Adaptable([whole("a"), whole("b"), whole("c")])
     run = Run(
-        Path("/w/model.py"), RunOptions(rounds=3), bench.referee, policy, bench.archive, bench.folder, updater=updater
+        Path("/w/model.py"),
+        RunOptions(rounds=3, update=True),
+        bench.referee,
+        policy,
+        bench.archive,
+        bench.folder,
+        updater=lambda: updater,
     )
 
     async def told() -> list[Event]:
@@ -95,6 +101,46 @@ def test_before_each_round_but_the_first_the_policy_gets_a_new_adapter(bench: Be
     ]
     step = ["updating the model: contrastive GRPO", ""]
     assert order == [1, *step, 2, *step, 3]
+
+
+def test_an_update_can_be_asked_for_amid_a_run_and_after_it(bench: Bench, tmp_path: Path) -> None:
+    trainer = Updater(updates(tmp_path, KEEPS))
+    policy = Adaptable([whole("a"), whole("b"), whole("c"), whole("d")])
+    options = RunOptions(rounds=2, keep_open=True)
+    run = Run(Path("/w/model.py"), options, bench.referee, policy, bench.archive, bench.folder, updater=lambda: trainer)
+    told = []
+
+    async def play() -> None:
+        events = run.events()
+        async for event in events:
+            if isinstance(event, PolicyLoading):
+                told.append(event.what)
+                if event.what == "" and run.ended:
+                    run.extend(1)
+            elif isinstance(event, RoundStarted):
+                told.append(f"round {event.round}")
+                if event.round == 1:
+                    run.update()
+            elif isinstance(event, RunFinished):
+                told.append(event.reason)
+                if event.reason == "done" and len(policy.adapters) > 1:
+                    await run.close()
+                else:
+                    run.update()
+
+    asyncio.run(play())
+    step = ["updating the model: contrastive GRPO", ""]
+    assert told == ["round 1", *step, "round 2", "done", *step, "round 3", "done"]
+
+
+def test_where_there_is_nothing_to_train_that_is_said_at_once(bench: Bench) -> None:
+    def nothing() -> Updater:
+        raise UsageError("The playbook policy has no model that could be trained")
+
+    policy = ScriptedPolicy([whole("a")])
+    run = Run(Path("/w/model.py"), RunOptions(), bench.referee, policy, bench.archive, bench.folder, updater=nothing)
+    with pytest.raises(UsageError, match="no model"):
+        run.update()
 
 
 def test_a_step_that_fails_is_told_and_the_rounds_go_on(bench: Bench, tmp_path: Path) -> None:

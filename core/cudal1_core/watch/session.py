@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from cudal1_core.errors import Cudal1Error
+from cudal1_core.errors import Cudal1Error, UsageError
 from cudal1_core.events import Decision, Event, ReferenceSeen, RunFinished, TroubleMet, WatchStarted
 from cudal1_core.rounds import Run
 from cudal1_core.watch.following import Following, Seen
@@ -87,6 +87,11 @@ class Watching:
         if self._run is not None:
             self._ended = False
             self._run.extend(rounds)
+
+    def update(self) -> None:
+        raise UsageError(
+            "A watch does not train", "Each save begins a run of its own.", "Train in a run of one reference."
+        )
 
     async def stop(self) -> None:
         """Ends the watch, its run and every child."""
