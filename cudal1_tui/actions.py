@@ -21,7 +21,7 @@ class Action:
 
 ACTIONS = (
     Action("accept", ("a",), "accept", "accept", "Write the candidate to <stem>_optimized.py.", "always"),
-    Action("reject", ("x",), "reject", "reject", "Dismiss the candidate.", "always"),
+    Action("reject", ("x",), "reject", "reject", "Dismiss the candidate; one without a verdict is stopped.", "always"),
     Action("feed", ("f",), "feed", "feed", "Show the candidate to the policy in the next round.", "always"),
     Action("undo", ("u",), "undo", "undo", "Take back the last decision, and the file it wrote.", "wide"),
     Action("pause", ("space",), "pause", "pause", "Pause or resume the run.", "always"),

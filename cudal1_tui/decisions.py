@@ -99,6 +99,8 @@ class Decisions:
         self._run.decide(row.id, decision, None)
         if decision == "fed":
             return Note(f"{row.id} goes into the next round.")
+        if row.verdict is None and row.activity != "stopped":
+            return Note(f"{row.id} is stopped and rejected; undo queues what is written.")
         stays = f" {Path(row.path).name} stays where it is." if row.path else ""
         return Note(f"{row.id} rejected.{stays}")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from cudal1_tui.watch_view import Watched
 
-Activity = Literal["writing", "queued", "building", "waiting", "checking", "timing", "judged"]
+Activity = Literal["writing", "queued", "building", "waiting", "checking", "timing", "stopped", "judged"]
 Direction = Literal["up", "down", "top", "newest"]
 
 SETTLE_S = 0.3  # a row that moved under the cursor takes no decision for this long

@@ -15,7 +15,7 @@ DASH = "–"
 LEGEND = {
     "●": "the best so far",
     "▸": "at work: writing, building, checking, timing",
-    "·": "waiting for its turn",
+    "·": "waiting for its turn, or stopped by you",
     "✓": "accepted: right on every input tried",
     "✗": "rejected, for the reason named",
     "!": "rejected for tampering, or cannot be judged",
@@ -53,7 +53,7 @@ def state_of(row: Row, best: str | None) -> tuple[str, str]:
     """Glyph and word of a row."""
     verdict = row.verdict
     if verdict is None:
-        return ("·" if row.activity == "queued" else "▸"), str(row.activity)
+        return ("·" if row.activity in ("queued", "stopped") else "▸"), str(row.activity)
     if verdict.accepted:
         return ("●" if row.id == best else "✓"), "accepted"
     word = (verdict.category or verdict.verdict).replace("_", " ")

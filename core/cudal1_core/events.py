@@ -17,7 +17,8 @@ from cudal1_core.candidate import Candidate
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
 
-Stage = Literal["queued", "building", "waiting", "checking", "timing"]  # waiting: for its turn on the device
+# waiting: for its turn on the device; stopped: the person dismissed it before it had a verdict
+Stage = Literal["queued", "building", "waiting", "checking", "timing", "stopped"]
 Standing = Literal["faster", "right", "slower", "wrong", "unjudged", "gone"]  # right: as fast as the reference
 Decision = Literal["kept", "dismissed", "fed", "none"]  # "none" undoes an earlier decision
 

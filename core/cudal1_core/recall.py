@@ -78,7 +78,11 @@ def _told(run: Recalled, events: list[Event]) -> Recalled:
                 run.judged[event.candidate] = Judged(candidates[event.candidate], event.verdict)
             case DecisionMade():
                 run.decisions[event.candidate] = event.decision
-    run.unjudged = [candidate for id, candidate in candidates.items() if id not in run.judged]
+    run.unjudged = [
+        candidate
+        for id, candidate in candidates.items()
+        if id not in run.judged and run.decisions.get(id) != "dismissed"
+    ]
     cut_off = {event.candidate for event in events if isinstance(event, TokenArrived)} - set(candidates)
     run.events = [
         event

@@ -10,7 +10,7 @@ import random
 import sqlite3
 import time
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,9 +43,10 @@ from cudal1_core.events import (
 )
 from cudal1_core.exemplars import ExemplarOptions
 from cudal1_core.extract import extract_code
+from cudal1_core.group import Group, Written
 from cudal1_core.journal import Journal
 from cudal1_core.paths import RunFolder
-from cudal1_core.policies.base import Fragment, Judged, Policy, Prompt, TakesAdapters, TellsLoading, Turn
+from cudal1_core.policies.base import DropsStreams, Fragment, Judged, Policy, Prompt, TakesAdapters, TellsLoading, Turn
 from cudal1_core.prompt import PromptOptions
 from cudal1_core.recall import Recalled
 from cudal1_core.referee.options import JudgeOptions
@@ -90,44 +91,6 @@ class RunOptions:
     update: bool = False  # a step of training before each further round
     keep_open: bool = False  # after the last round the stream waits for decisions and for `extend`
     out: Path | None = None  # where accepting writes, in place of <stem>_optimized.py
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    candidate: Candidate
-    asked: Prompt
-
-
-class _Group:
-    """The candidates of a round on their way to the referee, and the tasks that write them."""
-
-    def __init__(self) -> None:
-        self._waiting: asyncio.Queue[_Written | None] = asyncio.Queue()
-        self._writers: set[asyncio.Task[None]] = set()
-
-    def add(self, writing: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(writing, name="writer")
-        self._writers.add(task)
-        task.add_done_callback(lambda _: self._waiting.put_nowait(None))
-
-    def put(self, written: _Written) -> None:
-        self._waiting.put_nowait(written)
-
-    async def next(self) -> _Written | None:
-        """None when all that was asked for has been written and taken."""
-        while not self._waiting.empty() or not all(writer.done() for writer in self._writers):
-            if (written := await self._waiting.get()) is not None:
-                return written
-        return None
-
-    async def end(self) -> BaseException | None:
-        """Ends what still writes; the first failure of a writer that came to its end by itself."""
-        failures = [task.exception() for task in self._writers if task.done() and not task.cancelled()]
-        for task in self._writers:
-            task.cancel()
-        if self._writers:
-            await asyncio.wait(self._writers)
-        return next((failure for failure in failures if failure is not None), None)
 
 
 class Run:
@@ -183,6 +146,11 @@ class Run:
         self._written = 0  # candidates so far
         self._failures = 0  # of the referee itself, in a row
         self._verdicts: dict[str, Verdict] = {}  # by source hash
+        self._writing: dict[str, tuple[Prompt, int]] = {}  # open candidates, and their places in the policy's group
+        self._at_work: tuple[str, asyncio.Task[Verdict]] | None = None  # the candidate being judged
+        self._stopped: dict[str, Written] = {}  # before they had a verdict; judged if the person takes that back
+        self._group: Group | None = None  # of the round that is played
+        self._dropping: set[asyncio.Task[None]] = set()
         self.ended: Reason | None = None  # why the rounds ended; None while they are played
         self._driver: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -251,9 +219,34 @@ class Run:
         await self._policy.adapt(adapter)
 
     def decide(self, candidate_id: str, decision: Decision, path: Path | None = None) -> None:
-        """Stores a decision and puts it on the stream; `path` is the file written for "kept"."""
+        """Stores a decision and puts it on the stream; `path` is the file written for "kept".
+
+        Dismissing a candidate that has no verdict yet stops what is done on it; taking that back queues it again.
+        """
+        before = self.decisions.get(candidate_id)
         self.decisions[candidate_id] = decision
         self._emit(DecisionMade(candidate=candidate_id, decision=decision, path=str(path) if path else None))
+        if decision == "dismissed":
+            self._stop_candidate(candidate_id)
+        elif before == "dismissed" and candidate_id in self._stopped:
+            self._emit(StageStarted(candidate=candidate_id, stage="queued"))
+            if self._group is not None:
+                self._group.put(self._stopped.pop(candidate_id))
+
+    def _stop_candidate(self, candidate_id: str) -> None:
+        if candidate_id in self.judged:
+            return
+        if self._at_work is not None and self._at_work[0] == candidate_id:
+            self._at_work[1].cancel()
+        elif candidate_id in self._writing and isinstance(self._policy, DropsStreams):
+            dropping = asyncio.create_task(self._drop(self._policy, *self._writing[candidate_id]), name="drop")
+            self._dropping.add(dropping)
+            dropping.add_done_callback(self._dropping.discard)
+        self._emit(StageStarted(candidate=candidate_id, stage="stopped"))
+
+    async def _drop(self, policy: DropsStreams, prompt: Prompt, index: int) -> None:
+        with suppress(PolicyError):  # told when its group is asked for more
+            await policy.drop(prompt, index)
 
     async def stop(self) -> None:
         """Ends work and every child within two seconds; all that was shown is stored. May be called twice."""
@@ -292,7 +285,7 @@ class Run:
                 for event in await standing.judge_again(self._referee, accepted):
                     self._emit(event)
             for candidate in self._recalled.unjudged if self._recalled else ():
-                await self._judge(candidate)
+                await self._judge_unless_stopped(candidate)
             while True:
                 reason = await self._play_rounds(self.task)
                 if self._reviews:
@@ -379,25 +372,33 @@ class Run:
             self._emit(PolicyLoading(what=""))
 
     async def _play_round(self, task: Task, number: int, budget: float | None) -> int:
-        """Returns how many candidates were judged; 0 means that the policy has nothing more."""
+        """Returns how many candidates were judged or stopped; 0 means that the policy has nothing more."""
         shown, text = await self._fitting(task, self._choose(task, number))
         seed = random.Random(f"{self.options.seed}/{number}").getrandbits(31)
         asked = Prompt(task=task, round=number, text=text, exemplars=shown, history=self._history(), seed=seed)
         ids = tuple(judged.candidate.id for judged in shown)
         self._emit(RoundStarted(round=number, exemplars=ids, prompt=asked.text))
-        group = _Group()
+        group = self._group = Group()
+        for id in [id for id in self._stopped if self.decisions.get(id) != "dismissed"]:
+            group.put(self._stopped.pop(id))
         group.add(self._write_group(asked, group, self.options.group))
         verdicts: list[Verdict] = []
+        stopped = 0
         try:
             while (written := await self._next(group, budget)) is not None:
                 await self._gate.wait()
-                verdict = await self._judge(written.candidate)
+                verdict = await self._judge_unless_stopped(written.candidate)
+                if verdict is None:
+                    self._stopped[written.candidate.id] = written
+                    stopped += 1
+                    continue
                 verdicts.append(verdict)
                 if self._watch.left(budget) <= 0:
                     break
                 if (again := self._repair(written, verdict)) is not None:
                     group.add(self._write_group(again, group, 1, written.candidate))
         finally:
+            self._group = None
             failure = await group.end()
         if failure is not None:
             raise failure
@@ -411,7 +412,7 @@ class Run:
                 best_speedup=best.verdict.speedup if best else None,
             )
         )
-        return len(verdicts)
+        return len(verdicts) + stopped
 
     async def _fitting(self, task: Task, chosen: tuple[Judged, ...]) -> tuple[tuple[Judged, ...], str]:
         """Exemplars and prompt as they fit the policy's context: exemplars are given up, the task never."""
@@ -420,7 +421,7 @@ class Run:
         index = await self._policy.fit(texts)
         return choices[index], texts[index]
 
-    def _repair(self, written: _Written, verdict: Verdict) -> Prompt | None:
+    def _repair(self, written: Written, verdict: Verdict) -> Prompt | None:
         """What the policy is asked of a rejected candidate; None where it is left as it is."""
         asked = written.asked
         if verdict.verdict != "rejected" or not self._policy.converses or len(asked.turns) >= self.options.repair:
@@ -428,7 +429,7 @@ class Run:
         reply = prompt.build_repair(verdict, self.options.prompt.templates)
         return replace(asked, turns=(*asked.turns, Turn(written.candidate.text, reply)))
 
-    async def _next(self, group: _Group, budget: float | None) -> _Written | None:
+    async def _next(self, group: Group, budget: float | None) -> Written | None:
         """The next candidate to judge; None when the group is complete or the budget spent."""
         while (left := self._watch.left(budget)) > 0:
             with suppress(TimeoutError):
@@ -436,7 +437,7 @@ class Run:
                     return await group.next()
         return None
 
-    async def _write_group(self, asked: Prompt, group: _Group, n: int, mended: Candidate | None = None) -> None:
+    async def _write_group(self, asked: Prompt, group: Group, n: int, mended: Candidate | None = None) -> None:
         ids: dict[int, str] = {}
         open_texts: dict[int, list[str]] = {}
         stream = self._policy.generate(asked, n)
@@ -451,9 +452,11 @@ class Run:
                     self._written += 1
                     ids[fragment.index] = f"c{self._written:02d}"
                     open_texts[fragment.index] = []
+                    self._writing[ids[fragment.index]] = asked, fragment.index
                 candidate = ids[fragment.index]
                 if fragment.text:
                     open_texts[fragment.index].append(fragment.text)
+                if fragment.text and self.decisions.get(candidate) != "dismissed":
                     self._emit(TokenArrived(candidate=candidate, text=fragment.text))
                 if fragment.done:
                     text = "".join(open_texts.pop(fragment.index))
@@ -461,11 +464,13 @@ class Run:
             for index, pieces in open_texts.items():  # cut off by the policy: judged as it stands
                 self._hand_over(ids[index], "".join(pieces), Fragment(index, ""), asked, group, mended)
         finally:
+            for candidate in ids.values():
+                self._writing.pop(candidate, None)
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
     def _hand_over(
-        self, id: str, text: str, last: Fragment, asked: Prompt, group: _Group, mended: Candidate | None
+        self, id: str, text: str, last: Fragment, asked: Prompt, group: Group, mended: Candidate | None
     ) -> None:
         candidate = Candidate(
             id=id,
@@ -479,9 +484,25 @@ class Run:
             prompt=asked.turns[-1].reply if asked.turns else "",
             repairs=mended.id if mended else "",
         )
+        del self._writing[id]
         self._emit(CandidateWritten(candidate=candidate))
-        self._emit(StageStarted(candidate=id, stage="queued"))
-        group.put(_Written(candidate, asked))
+        if self.decisions.get(id) != "dismissed":  # a text that was cut off is worth nothing
+            self._emit(StageStarted(candidate=id, stage="queued"))
+            group.put(Written(candidate, asked))
+
+    async def _judge_unless_stopped(self, candidate: Candidate) -> Verdict | None:
+        """None where the person dismissed the candidate before its verdict."""
+        if self.decisions.get(candidate.id) == "dismissed":
+            return None
+        judging = asyncio.create_task(self._judge(candidate), name="judge")
+        self._at_work = candidate.id, judging
+        try:
+            await asyncio.wait([judging])
+        finally:
+            self._at_work = None
+            judging.cancel()
+            await asyncio.wait([judging])
+        return None if judging.cancelled() else judging.result()
 
     async def _judge(self, candidate: Candidate) -> Verdict:
         advice = await self._adviser.advise(candidate.source)

@@ -54,7 +54,7 @@ def work(view: View, *, paused: bool, wall: float, keys: Mapping[str, str]) -> s
         return "reading the reference, and timing it" + (
             f"; the policy is {one_line(view.loading)}" if view.loading else ""
         )
-    busy = [row for row in view.rows if row.verdict is None and row.activity not in ("queued", "writing")]
+    busy = [row for row in view.rows if row.verdict is None and row.activity not in ("queued", "writing", "stopped")]
     doing = [_stage(row, wall) for row in busy]
     if writing := [one_line(row.id) for row in view.rows if row.verdict is None and row.activity == "writing"]:
         doing.append(f"writing {writing[0]}" + (f" and {len(writing) - 1} more" if len(writing) > 1 else ""))

@@ -67,6 +67,41 @@ def test_pieces_come_as_the_server_sends_them_and_each_candidate_ends() -> None:
     assert {body["messages"][0]["content"] for body in bodies} == {"make it fast"}
 
 
+def test_one_stream_can_be_dropped_and_its_connection_is_closed() -> None:
+    closed = []
+
+    async def endless(asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\n\r\n")
+        try:
+            while True:
+                writer.write(chunk("x").encode())
+                await writer.drain()
+                await asyncio.sleep(0.005)
+                if asked["seed"] == ASKED.seed and len(closed) == 1:
+                    writer.write(b"data: [DONE]\n\n")
+                    return
+        except ConnectionError:
+            closed.append(asked["seed"])
+            raise
+
+    async def play() -> list[Fragment]:
+        listening = await asyncio.start_server(Server([endless]).serve, "127.0.0.1", 0)
+        policy = OpenAIPolicy(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}", "m")
+        told = []
+        async for one in policy.generate(ASKED, 2):
+            told.append(one)
+            if len(told) == 4:
+                await policy.drop(ASKED, 1)
+        await policy.close()
+        listening.close()
+        return told
+
+    told = asyncio.run(play())
+    assert closed == [ASKED.seed + 1]
+    assert sorted(one.index for one in told if one.done) == [0, 1]
+    assert all(one.trouble is None for one in told)
+
+
 def test_the_only_model_of_a_server_needs_no_name() -> None:
     server = Server([GOOD], MODELS)
     run(server, model=None)

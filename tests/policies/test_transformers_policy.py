@@ -106,6 +106,25 @@ def test_leaving_one_request_leaves_the_other_alone(model: Path) -> None:
     asyncio.run(play())
 
 
+def test_one_stream_can_be_dropped_and_the_others_come_to_their_end(model: Path) -> None:
+    async def play() -> None:
+        async with policy(model, longest=60, temperature=0.0) as opened:
+            prompt = asked("b")
+            told: list[Fragment] = []
+            async for one in opened.generate(prompt, 3):
+                told.append(one)
+                if len(told) == 12:
+                    await opened.drop(prompt, 1)
+                    await opened.drop(prompt, 1)  # twice does no harm
+            assert sorted(one.index for one in told if one.done) == [0, 1, 2]
+            texts = joined(told)
+            assert len(texts[1]) < len(texts[0]) == len(texts[2])
+            await opened.drop(prompt, 0)  # of a request that is over
+            assert len([one async for one in opened.generate(prompt, 1)]) > 1
+
+    asyncio.run(play())
+
+
 def test_prompts_are_measured_and_what_cannot_fit_is_said(model: Path) -> None:
     async def play() -> None:
         async with policy(model) as opened:

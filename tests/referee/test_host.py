@@ -91,6 +91,33 @@ def test_a_run_can_be_ended_in_the_middle_of_a_judgement(relu_reference: Path) -
     assert not psutil.Process().children(recursive=True)
 
 
+def test_a_judgement_that_was_cut_off_costs_the_next_candidate_nothing(relu_reference: Path) -> None:
+    hangs = RIGHT.replace("return torch.relu(x)", "while True: pass")
+
+    async def run() -> tuple[Verdict, float, int]:
+        async with Referee(OPTIONS) as referee:
+            await referee.open(relu_reference)
+            checking = asyncio.Event()
+
+            def emit(event: Event) -> None:
+                if isinstance(event, StageStarted) and event.stage == "checking":
+                    checking.set()
+
+            judging = asyncio.create_task(referee.judge("c1", hangs, emit))
+            await checking.wait()
+            begin = time.monotonic()
+            judging.cancel()
+            await asyncio.gather(judging, return_exceptions=True)
+            seconds = time.monotonic() - begin
+            return await referee.judge("c2", RIGHT, lambda event: None), seconds, len(referee.processes)
+
+    verdict, seconds, processes = asyncio.run(run())
+    assert verdict.accepted
+    assert seconds < OPTIONS.timeout_s / 3
+    assert processes == 2  # of the reference alone
+    assert not psutil.Process().children(recursive=True)
+
+
 def test_empty_source_is_no_code(relu_reference: Path) -> None:
     async def run() -> Verdict:
         async with Referee(OPTIONS) as referee:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cudal1_core.errors import UsageError
-from cudal1_core.events import PolicyLoading, RoundStarted, RunFinished, TokenArrived, TroubleMet
+from cudal1_core.events import PolicyLoading, RoundStarted, RunFinished, StageStarted, TokenArrived, TroubleMet
 
 from cudal1_tui.screens.help import HelpScreen
 from cudal1_tui.screens.questions import Question
@@ -94,6 +94,19 @@ async def test_a_file_that_exists_is_asked_about(
         }
         assert found == {desk.accepted_file: first} | ({beside: second} if second else {})
         assert (desk.run.asked != []) == ("new" in found.values())
+
+
+async def test_x_stops_a_candidate_that_has_no_verdict(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell(recorded.middle(str(desk.reference)))
+        await desk.press("G", "k", "k")
+        assert desk.view.selected == "c08"
+        assert "timing c08" in desk.seen
+        await desk.press("x")
+        assert "c08 is stopped and rejected" in desk.said[-1]
+        await desk.tell([StageStarted(candidate="c08", stage="stopped")])
+        assert "timing c08" not in desk.seen
+        assert "· c08 dismissed" in desk.seen
 
 
 async def test_x_rejects_and_the_best_moves_on(opened: Opened, size: Size) -> None:

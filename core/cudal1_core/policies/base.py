@@ -97,6 +97,15 @@ class TakesAdapters(Protocol):
 
 
 @runtime_checkable
+class DropsStreams(Protocol):
+    """A policy that can leave one candidate of a group unwritten."""
+
+    async def drop(self, prompt: Prompt, index: int) -> None:
+        """Ends this candidate of an open `generate` of this very prompt, and no other. Raises PolicyError."""
+        ...
+
+
+@runtime_checkable
 class TellsLoading(Protocol):
     """A policy that takes long to get ready."""
 

@@ -33,6 +33,7 @@ class OpenAIPolicy:
         self._streams = asyncio.Semaphore(streams)
         self._temperature = temperature
         self._longest = longest
+        self._open: dict[int, list[asyncio.Task[None]]] = {}  # writers by identity of their prompt
         self._fitted = 0  # bytes of the longest prompt that the server has read
 
     async def prepare(self) -> None:
@@ -70,6 +71,9 @@ class OpenAIPolicy:
                     async for text in self._server.answer(self._body(prompt, index), patient=again is None):
                         arrived.put_nowait(Fragment(index, text))
                 arrived.put_nowait(Fragment(index, "", done=True))
+            except asyncio.CancelledError:
+                arrived.put_nowait(Fragment(index, "", done=True))
+                raise
             except BrokenOffError as error:
                 arrived.put_nowait(Fragment(index, "", done=True, trouble=error))
                 if again is not None:
@@ -80,6 +84,7 @@ class OpenAIPolicy:
         writing = [asyncio.create_task(write(index, n + index)) for index in range(n)]
         everything = asyncio.gather(*writing, return_exceptions=True)
         everything.add_done_callback(lambda _: arrived.put_nowait(_END))
+        self._open[id(prompt)] = writing
         begun: set[int] = set()
         failures: list[Fragment] = []
         try:
@@ -91,16 +96,23 @@ class OpenAIPolicy:
                 else:
                     yield told
             for task in writing:
-                task.result()
+                if not task.cancelled():
+                    task.result()
             if failures and not begun:
                 assert failures[0].trouble is not None
                 raise failures[0].trouble
             for failure in failures:
                 yield failure
         finally:
+            del self._open[id(prompt)]
             for task in writing:
                 task.cancel()
             await asyncio.gather(*writing, return_exceptions=True)
+
+    async def drop(self, prompt: Prompt, index: int) -> None:
+        """Ends one stream, or what is written in its place; the others go on."""
+        if writing := self._open.get(id(prompt)):
+            writing[index % len(writing)].cancel()
 
     async def close(self) -> None:
         await self._server.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import importlib.util
 import itertools
@@ -43,6 +44,7 @@ class TransformersPolicy:
         self._reader: asyncio.Task[None] | None = None
         self._ids = itertools.count(1)
         self._answers: dict[int, asyncio.Queue[Said]] = {}
+        self._prompts: dict[int, int] = {}  # requests by identity of their prompt
         self._context = 0  # tokens
         self._tell: Callable[[str], None] = lambda what: None
 
@@ -72,17 +74,28 @@ class TransformersPolicy:
         weights = self._weights
         how = {"longest": weights.longest, "temperature": weights.temperature, "top_p": weights.top_p}
         seed = prompt.seed + len(prompt.turns)
-        left = n
+        left = set(range(n))
         async with self._asked(child, "generate", messages=messages(prompt), n=n, seed=seed, **how) as (id, answers):
+            self._prompts[builtins.id(prompt)] = id
             try:
                 while left:
                     _, said = await self._answer(answers)
-                    left -= said["done"]
+                    if said["index"] not in left:
+                        continue  # dropped, and on its way already
+                    left -= {said["index"]} if said["done"] else set()
                     yield Fragment(said["index"], said["text"], done=said["done"])
             finally:
+                del self._prompts[builtins.id(prompt)]
                 if left:
                     with contextlib.suppress(PolicyError):
                         await self._send(child, "cancel", id=id, index=None)
+
+    async def drop(self, prompt: Prompt, index: int) -> None:
+        """Ends one stream; the others go on."""
+        id = self._prompts.get(builtins.id(prompt))
+        if id is not None and self._child is not None:
+            self._answers[id].put_nowait(("piece", {"index": index, "text": "", "done": True}))
+            await self._send(self._child, "cancel", id=id, index=index)
 
     async def adapt(self, adapter: Path) -> None:
         """The next streams come from this LoRA adapter; open ones end on the old one. Raises PolicyError."""

@@ -75,6 +75,11 @@ class VllmPolicy:
             if isinstance(stream, AsyncGenerator):
                 await stream.aclose()
 
+    async def drop(self, prompt: Prompt, index: int) -> None:
+        """Ends one stream; the others go on."""
+        if self._client is not None:
+            await self._client.drop(prompt, index)
+
     async def adapt(self, adapter: Path) -> None:
         """The next streams come from this LoRA adapter; open ones end on the old one. Raises PolicyError."""
         await self._started()

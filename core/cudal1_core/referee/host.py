@@ -146,6 +146,9 @@ class Referee:
                 await process.settled()
                 result = _explain_crash(result, process)
             return self._complete(result, process.isolation)
+        except asyncio.CancelledError:
+            self._hang_up()  # the workers of the reference are amid this candidate
+            raise
         finally:
             self.processes.remove(process)
             await process.end()
