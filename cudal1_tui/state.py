@@ -147,8 +147,7 @@ def _judged(row: Row, event: VerdictReached) -> Row:
 
 def _with_best(view: View) -> View:
     """The fastest that may be called best; the earlier one where two are as fast."""
-    fit = [row for row in view.rows if row.can_be_best]
-    best = max(fit, key=lambda row: row.speedup or 0.0, default=None)
+    best = view.rows.fastest
     return replace(view, best=best.id if best else None)
 
 
@@ -158,11 +157,11 @@ def _open(view: View, candidate: str, now: float) -> tuple[View, Row]:
     if row is not None:
         return view, row
     row = Row(candidate, max(view.round, 1))
-    view = replace(view, rows=(*view.rows, row))
+    view = replace(view, rows=view.rows.put(row))
     if view.following:
         view = replace(view, selected=candidate, settled_at=now + SETTLE_S)
     return view, row
 
 
 def _put(view: View, row: Row) -> View:
-    return replace(view, rows=tuple(row if old.id == row.id else old for old in view.rows))
+    return replace(view, rows=view.rows.put(row))

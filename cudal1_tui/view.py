@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from cudal1_tui.rows import Rows
+
 if TYPE_CHECKING:
     from cudal1_core.advice.advice import Advice
     from cudal1_core.candidate import Candidate
@@ -98,7 +100,7 @@ class View:
     ending: str | None = None  # done, budget, stopped, failed
     task: Task | None = None
     baselines: dict[str, float] = field(default_factory=dict)  # name -> ms a call
-    rows: tuple[Row, ...] = ()  # in order of writing; never reordered under the person's cursor
+    rows: Rows = field(default_factory=Rows)  # in order of writing; never reordered under the person's cursor
     best: str | None = None
     prompts: tuple[Asked, ...] = ()  # one a round
     history: tuple[Decided, ...] = ()  # decisions, oldest first
@@ -109,7 +111,7 @@ class View:
     settled_at: float = 0.0  # monotonic time from which the selected row takes decisions
 
     def row(self, candidate: str | None) -> Row | None:
-        return next((row for row in self.rows if row.id == candidate), None)
+        return self.rows.find(candidate)
 
     @property
     def current(self) -> Row | None:
@@ -124,10 +126,10 @@ def move(view: View, direction: Direction) -> View:
     """The selection after a key of the person; only `newest` follows new candidates again."""
     if not view.rows:
         return view
-    ids = [row.id for row in view.rows]
-    at = ids.index(view.selected) if view.selected in ids else -1
-    to = {"up": max(at - 1, 0), "down": min(at + 1, len(ids) - 1), "top": 0, "newest": len(ids) - 1}
-    return replace(view, selected=ids[to[direction]], following=direction == "newest", settled_at=0.0)
+    place = view.rows.place(view.selected)
+    at, last = -1 if place is None else place, len(view.rows) - 1
+    to = {"up": max(at - 1, 0), "down": min(at + 1, last), "top": 0, "newest": last}
+    return replace(view, selected=view.rows[to[direction]].id, following=direction == "newest", settled_at=0.0)
 
 
 def select(view: View, candidate: str | None) -> View:

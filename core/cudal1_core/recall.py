@@ -9,6 +9,7 @@ from cudal1_core.candidate import Candidate
 from cudal1_core.errors import UsageError
 from cudal1_core.events import (
     CandidateWritten,
+    CheckFinished,
     Decision,
     DecisionMade,
     Event,
@@ -83,17 +84,24 @@ def _told(run: Recalled, events: list[Event]) -> Recalled:
         for id, candidate in candidates.items()
         if id not in run.judged and run.decisions.get(id) != "dismissed"
     ]
-    cut_off = {event.candidate for event in events if isinstance(event, TokenArrived)} - set(candidates)
-    run.events = [
-        event
-        for event in events
-        if not isinstance(event, TroubleMet)  # of another day
-        and not (isinstance(event, TokenArrived) and event.candidate in cut_off)
-    ]
+    run.events = [event for event in events if not _is_left_out(event, run)]
     if not isinstance(run.events[-1], RunFinished):  # it was killed
         run.events += [StageStarted(candidate=one.id, stage="queued", at=events[-1].at) for one in run.unjudged]
         run.events.append(RunFinished(reason="stopped", best=None, best_speedup=None, at=events[-1].at))
     return run
+
+
+def _is_left_out(event: Event, run: Recalled) -> bool:
+    """What says nothing any more: a written candidate and a verdict hold what led to them, which is most of a run."""
+    match event:
+        case TroubleMet() | TokenArrived():  # of another day; cut off, or written whole
+            return True
+        case StageStarted():
+            return event.candidate in run.judged
+        case CheckFinished():
+            return event.candidate in run.judged and bool(run.judged[event.candidate].verdict.checks)
+        case _:
+            return False
 
 
 def _number(candidate: str) -> int:

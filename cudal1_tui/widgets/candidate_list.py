@@ -14,12 +14,14 @@ from textual.strip import Strip
 from cudal1_tui import words
 from cudal1_tui.inks import ground, ink
 from cudal1_tui.plain import fit, one_line
+from cudal1_tui.rows import Rows
 
 if TYPE_CHECKING:
     from textual.events import Click
 
     from cudal1_tui.view import Row, View
 
+LONGEST_ID = 12
 _DECISIONS = {"kept": "kept", "dismissed": "dismissed", "fed": "fed", "none": ""}
 
 
@@ -27,6 +29,7 @@ _DECISIONS = {"kept": "kept", "dismissed": "dismissed", "fed": "fed", "none": ""
 class Columns:
     """Widths in cells; 0 leaves a column out."""
 
+    id: int
     state: int
     checks: int
     speedup: int
@@ -35,15 +38,15 @@ class Columns:
     title: int
 
 
-def columns_for(width: int, *, decided: bool) -> Columns:
-    """What fits: interval, decision and title go first, a number is never cut."""
-    state, checks, speedup = (18 if width >= 78 else 14), 8, 9
-    left = width - (3 + 4 + state + checks + speedup)
+def columns_for(width: int, *, decided: bool, longest: int = 3) -> Columns:
+    """What fits: interval, decision and title go first, a number is never cut. `longest`: letters of an id."""
+    id, state, checks, speedup = min(longest, LONGEST_ID) + 1, (18 if width >= 78 else 14), 8, 9
+    left = width - (3 + id + state + checks + speedup)
     interval = min(left, 14) if left >= 13 else 0  # its text takes 13 at most
     left -= interval
     decision = 10 if decided and left >= 26 else 0
     left -= decision
-    return Columns(state, checks, speedup, interval, decision, max(left - 1, 0) if left >= 6 else 0)
+    return Columns(id, state, checks, speedup, interval, decision, max(left - 1, 0) if left >= 6 else 0)
 
 
 class CandidateList(ScrollView, can_focus=True):
@@ -58,25 +61,30 @@ class CandidateList(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._rows: tuple[Row, ...] = ()
+        self._rows = Rows()
         self._selected: str | None = None
         self._best: str | None = None
+        self._decided = False  # something is
+        self._longest = 3  # letters of an id
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self.refresh())
 
     def show(self, view: View) -> None:
         """Draw again only the lines that changed, and keep the selected one in sight."""
-        old = dict(enumerate(self._rows))  # a row keeps its place
         marks = {self._selected, self._best} ^ {view.selected, view.best}
         grew = len(view.rows) != len(self._rows)
         moved = view.selected != self._selected
-        changed = [n for n, row in enumerate(view.rows) if row.id in marks or _differs(old.get(n), row)]
+        changed = {place for place, old, row in view.rows.changed_since(self._rows) if _differs(old, row)}
+        changed |= {place for id in marks if (place := view.rows.place(id)) is not None}
         self._rows, self._selected, self._best = view.rows, view.selected, view.best
+        if changed:
+            self._decided = any(row.decision != "none" for row in view.rows)
         if grew:
+            self._longest = max((len(row.id) for row in view.rows), default=3)
             self.virtual_size = Size(self.size.width, len(view.rows) + 1)
             self.refresh()
-        for number in changed:
+        for number in sorted(changed):
             if number >= self.scroll_offset.y:  # else its line is the heading's
                 self.refresh_lines(number + 1)
         if moved or grew:
@@ -92,7 +100,7 @@ class CandidateList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
-        columns = columns_for(width, decided=any(row.decision != "none" for row in self._rows))
+        columns = columns_for(width, decided=self._decided, longest=max(self._longest, 3))
         if y == 0:
             return Strip([Segment(_heading(columns, width), self.rich_style + ink(self.app, "muted"))], width)
         number = y - 1 + self.scroll_offset.y
@@ -114,7 +122,7 @@ class CandidateList(ScrollView, can_focus=True):
         parts = [
             ("primary", "▎" if chosen else " "),
             (tint, f"{glyph} "),
-            ("foreground", fit(one_line(row.id), 4)),
+            ("foreground", fit(one_line(row.id), columns.id)),
             (tint, fit(word, columns.state)),
             ("muted", words.checks_text(row).rjust(columns.checks - 2) + "  "),
             (
@@ -130,7 +138,7 @@ class CandidateList(ScrollView, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _reveal(self) -> None:
-        number = next((n for n, row in enumerate(self._rows) if row.id == self._selected), 0)
+        number = self._rows.place(self._selected) or 0
         shown = max(self.size.height - 1, 1)  # the heading stays
         top = self.scroll_offset.y
         if number < top:
@@ -168,6 +176,6 @@ def _title(row: Row) -> str:
 
 
 def _heading(columns: Columns, width: int) -> str:
-    text = f"   {'id':<4}{'state':<{columns.state}}{'checks':>{columns.checks - 2}}  "
+    text = f"   {'id':<{columns.id}}{'state':<{columns.state}}{'checks':>{columns.checks - 2}}  "
     text += f"{'speedup':>{columns.speedup - 2}}  " + fit("interval", columns.interval)
     return fit(text + fit("decision", columns.decision) + fit("title", columns.title), width)

@@ -54,9 +54,10 @@ def work(view: View, *, paused: bool, wall: float, keys: Mapping[str, str]) -> s
         return "reading the reference, and timing it" + (
             f"; the policy is {one_line(view.loading)}" if view.loading else ""
         )
-    busy = [row for row in view.rows if row.verdict is None and row.activity not in ("queued", "writing", "stopped")]
+    unjudged = view.rows.unjudged
+    busy = [row for row in unjudged if row.activity not in ("queued", "writing", "stopped")]
     doing = [_stage(row, wall) for row in busy]
-    if writing := [one_line(row.id) for row in view.rows if row.verdict is None and row.activity == "writing"]:
+    if writing := [one_line(row.id) for row in unjudged if row.activity == "writing"]:
         doing.append(f"writing {writing[0]}" + (f" and {len(writing) - 1} more" if len(writing) > 1 else ""))
     if paused:
         last = f" once {one_line(busy[0].id)} is judged" if busy else ""
@@ -73,7 +74,7 @@ def following(view: View, keys: Mapping[str, str]) -> list[str]:
     if view.ending is not None:
         more = f"{keys.get('more', '')} one more round"
         return [more] if view.ending in ("done", "budget") else [f"{keys.get('quit', '')} leaves"]
-    queued = [one_line(row.id) for row in view.rows if row.verdict is None and row.activity == "queued"]
+    queued = [one_line(row.id) for row in view.rows.unjudged if row.activity == "queued"]
     after = [f"next {queued[0]}" + (f" and {len(queued) - 1} more" if len(queued) > 1 else "")] if queued else []
     if view.task is None:
         count = f"{view.rounds} round{'s' if view.rounds > 1 else ''} of {view.group}"

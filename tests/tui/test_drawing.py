@@ -12,6 +12,7 @@ import pytest
 from cudal1_core.events import TokenArrived
 from rich.cells import cell_len
 
+from cudal1_tui.rows import Rows
 from cudal1_tui.screens.workbench import ZOOM
 from cudal1_tui.widgets.candidate_list import CandidateList, columns_for
 from cudal1_tui.widgets.code_stream import CodeStream
@@ -126,7 +127,17 @@ async def test_a_terminal_that_changes_its_size_is_drawn_anew(opened: Opened) ->
 def test_columns_fit_the_list(decided: bool) -> None:
     for width in range(38, 170):
         c = columns_for(width, decided=decided)
-        assert 7 + c.state + c.checks + c.speedup + c.interval + c.decision + c.title <= width
+        assert 3 + c.id + c.state + c.checks + c.speedup + c.interval + c.decision + c.title <= width
+
+
+async def test_long_ids_are_whole(opened: Opened, size: Size) -> None:
+    async with opened(size) as desk:
+        await desk.tell([*recorded.opening(str(desk.reference)), *recorded.first_round()])
+        for id in ("c10001", "a3f0-c12"):
+            await desk.tell(recorded.judged(recorded.candidate(id, 1, "x"), recorded.accepted(1.5, 0.1)))
+        assert "✓ c10001   accepted" in desk.seen
+        assert "✓ a3f0-c12 accepted" in desk.seen
+        assert [cell_len(line) for line in desk.seen.splitlines()] == [size[0]] * size[1]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +256,7 @@ async def test_a_line_of_100_000_characters_is_streamed_shown_and_scrolled(opene
 async def test_ten_thousand_candidates_are_listed_and_scrolled(opened: Opened, size: Size) -> None:
     async with opened(size) as desk:
         await desk.tell([*recorded.opening(str(desk.reference)), *recorded.first_round()])
-        rows = tuple(replace(row, id=f"{n}-{row.id}") for n in range(2000) for row in desk.view.rows)
+        rows = Rows(replace(row, id=f"{n}-{row.id}") for n in range(2000) for row in desk.view.rows)
         desk.session.view = replace(desk.view, rows=rows, selected=rows[0].id, following=False)
         desk.app.workbench.draw()
         drawn: list[int] = []

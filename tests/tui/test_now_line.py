@@ -10,6 +10,7 @@ from cudal1_core.events import PolicyLoading, RoundStarted, RunFinished
 from rich.cells import cell_len
 
 from cudal1_tui.actions import ACTIONS, key_name
+from cudal1_tui.rows import Rows
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
 from cudal1_tui.widgets.now_line import now
@@ -59,7 +60,7 @@ def test_a_stage_that_takes_long_tells_for_how_long() -> None:
 def test_a_pause_waits_for_the_verdict_in_work() -> None:
     view = after(recorded.middle(PATH))
     assert "pauses once c08 is judged" in line(view, paused=True)
-    idle = replace(view, rows=view.rows[:7])
+    idle = replace(view, rows=Rows(view.rows[:7]))
     assert "paused; space goes on" in line(idle, paused=True)
 
 
@@ -68,7 +69,7 @@ def test_the_end_says_what_can_be_done() -> None:
     assert "done: 6 of 10 accepted · n one more round" in line(view)
     assert "a accepts it" in line(select(view, "c03"))
     best = replace(view.rows[2], decision="kept", path="/home/me/softmax_optimized.py")
-    kept = replace(view, rows=(*view.rows[:2], best, *view.rows[3:]))
+    kept = replace(view, rows=view.rows.put(best))
     assert "✓ c03 is in softmax_optimized.py" in line(kept)
 
 

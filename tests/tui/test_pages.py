@@ -19,6 +19,7 @@ from cudal1_tui.actions import ACTIONS
 from cudal1_tui.cli import main
 from cudal1_tui.pages import page
 from cudal1_tui.plot import plot
+from cudal1_tui.rows import Rows
 from cudal1_tui.scale import scale_for
 from cudal1_tui.state import reduce
 from cudal1_tui.view import View, select
@@ -102,7 +103,7 @@ def test_progress_tells_what_each_round_brought() -> None:
 
 @pytest.mark.parametrize("width", [30, 80, 200])
 def test_the_plot_never_outgrows_its_pane(middle: View, width: int) -> None:
-    rows = tuple(replace(row, id=f"{row.id}-{n}") for n in range(100) for row in middle.rows)
+    rows = Rows(replace(row, id=f"{row.id}-{n}") for n in range(100) for row in middle.rows)
     lines = page("progress", replace(middle, rows=rows), width, 20).plain.splitlines()
     plot = [line for line in lines if "│" in line or "└" in line]
     assert max(map(cell_len, plot)) <= width
@@ -154,7 +155,7 @@ async def test_foreign_text_is_drawn_as_text(opened: Opened, size: Size, name: s
     async with opened(size) as desk:
         await desk.tell(events)
         desk.session.view = replace(
-            desk.view, rows=tuple(replace(row, text=recorded.HOSTILE + "y" * 100_000) for row in desk.view.rows)
+            desk.view, rows=Rows(replace(row, text=recorded.HOSTILE + "y" * 100_000) for row in desk.view.rows)
         )
         await desk.press(str(PAGES.index(name) + 3))
         assert "\x1b" not in desk.seen
@@ -193,7 +194,7 @@ async def test_shift_d_compares_with_the_best_and_the_marked_candidate(opened: O
         code = desk.app.workbench.query_one(CodeStream)
         await desk.select("c01")
         other = replace(desk.row("c01").candidate, source="slow = 1\n")
-        rows = tuple(replace(row, candidate=other) if row.id == "c01" else row for row in desk.view.rows)
+        rows = Rows(replace(row, candidate=other) if row.id == "c01" else row for row in desk.view.rows)
         desk.session.view = replace(desk.view, rows=rows)
         await desk.press("m")
         await desk.select("c03")

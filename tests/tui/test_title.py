@@ -9,6 +9,7 @@ import pytest
 from cudal1_core.config import Settings
 from cudal1_core.events import RunFinished, TroubleMet
 
+from cudal1_tui.rows import Rows
 from cudal1_tui.state import reduce
 from cudal1_tui.title import TerminalTitle, title
 from cudal1_tui.view import View
@@ -30,7 +31,7 @@ def test_it_follows_the_run_and_asks_at_its_end() -> None:
     assert "softmax.py · round 1/3" in seen
     assert "softmax.py · round 2/3 · best 2.31x" in seen
     assert seen[-1] == "! decide c03 2.31x · softmax.py"
-    kept = tuple(replace(row, decision="kept") if row.id == "c03" else row for row in view.rows)
+    kept = Rows(replace(row, decision="kept") if row.id == "c03" else row for row in view.rows)
     assert title(replace(view, rows=kept)) == "done · softmax.py"
     trouble = TroubleMet(title="The disk is full\x07\x1b]2;x")
     assert title(reduce(view, trouble, 0.0)).startswith("! The disk is full")
