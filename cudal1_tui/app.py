@@ -78,6 +78,15 @@ class WorkbenchApp(App[None]):
             self._notices.append(f"There is no theme {theme!r}; {DEFAULT_THEME} is used.")
             theme = DEFAULT_THEME
         self.theme = theme
+        self._styled_with = self.get_css_variables()
+        self.stylesheet.set_variables(self._styled_with)  # else everything is read once for Textual's own theme
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Reads the styles again where they depend on what has changed; Textual also asks for that at its start."""
+        variables = self.get_css_variables()
+        if variables != self._styled_with:
+            self._styled_with = variables
+            super().refresh_css(animate)
 
     def get_default_screen(self) -> Screen[None]:
         return self.workbench
