@@ -228,7 +228,7 @@ class Referee:
 
     async def _start_zygote(self) -> None:
         ours, theirs = pair()
-        environment = {name: os.environ[name] for name in sandbox.ENVIRONMENT if name in os.environ}
+        environment = sandbox.passed_on()
         environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p and Path(p).is_absolute())
         self.zygote_line = Line(ours)  # connected first, so that a start that is cut off can be closed in order
         await self.zygote_line.connect()
@@ -255,14 +255,13 @@ class Referee:
         folder = self.root / f"w{self.count}"
         folder.mkdir(mode=0o700)
         hostile = walls == "all"
-        environment = {key: os.environ[key] for key in sandbox.ENVIRONMENT if key in os.environ}
         return Spec(
             role=role,
             folder=str(folder),
             files=files or {},
             walls=walls,
             log=str(self.log_dir / f"{name}.log"),
-            environment=environment if hostile else dict(os.environ),
+            environment=sandbox.passed_on() if hostile else dict(os.environ),
             read=tuple(str(path.absolute()) for path in self.options.expose) if hostile else (),
             cores=self.cores if hostile else (),
             memory_limit=psutil.virtual_memory().available // 2 if hostile else 0,

@@ -21,6 +21,7 @@ import torch
 
 from cudal1_core.referee.checks import SLOTS, Checker, scalars_of
 from cudal1_core.referee.cores import on_core
+from cudal1_core.referee.crowding import Crowding
 from cudal1_core.referee.drawing import Draw
 from cudal1_core.referee.layout import lay_out
 from cudal1_core.referee.qualify import Qualified
@@ -38,8 +39,8 @@ MOST_PAIRS = 80
 LONGEST_BLOCK = 0.2  # seconds of reference work in a block, where a single call is shorter
 PATIENCE = 3  # times the budget that may be spent while the figure is rough, or open whether it is above 1 at all
 ROUGH = 0.1  # half interval, relative
+PLENTY = 2.0  # speedup from which on a rough figure is worth no more time
 CLOSE = 1.05  # speedup below which neither is worth the time
-CROWDED = 0.1  # share of its time that the reference's threads may wait for a core
 SINGLE_CALLS = 4  # in a pair whose calls are released by themselves
 MOST_SINGLES = 64  # in such a pair on the CPU
 LEAST_SINGLES = 5
@@ -136,7 +137,8 @@ class PairTimer:
         singles = min(count, self._singles(count))
         _, self.null_single = null_cost(reference, self.checker.stage, singles, one_by_one=True)
         self._pair(count, False, 0.0)  # the first block touches the fresh memory
-        begin, waited = time.monotonic(), reference.waited()
+        begin = time.monotonic()
+        crowding = Crowding(reference, (reference, self.checker.candidate)) if self.q.device == "cpu" else None
         order: list[bool] = []
         while not self._enough(time.monotonic() - begin):
             if states > 1 and self.random.random() < 1 / 3:
@@ -158,7 +160,7 @@ class PairTimer:
                 self.copied = mine[0].sampled is not None
                 self._show(called)
         speed = self._headline()
-        if self.q.device == "cpu" and reference.waited() - waited > CROWDED * self.spent:
+        if crowding is not None and crowding.found(self.spent):
             speed = crowded(speed)
         return speed
 
@@ -179,7 +181,7 @@ class PairTimer:
             return False
         if spent >= self.budget_s:
             found = self._headline().estimate
-            settled = found.width < ROUGH and not found.low <= 1 <= found.high
+            settled = found.low > PLENTY or (found.width < ROUGH and not found.low <= 1 <= found.high)
             return settled or found.speedup < CLOSE or spent >= PATIENCE * self.budget_s
         looked = blocks <= 8 or blocks % 4 == 0
         return looked and blocks >= LEAST_PAIRS and singles >= LEAST_SINGLES and self._width() < WIDTH

@@ -103,9 +103,17 @@ class Runner:
 
     def waited(self) -> float:
         """Seconds so far in which threads of the runner were ready to run and other work had the core."""
+        return self._counted(b"W")
+
+    def computed(self) -> float:
+        """Seconds of processor time that its living processes have had."""
+        return self._counted(b"U")
+
+    def _counted(self, what: bytes) -> float:
+        """Seconds that the supervisor has counted."""
         try:
             self.control.settimeout(GRACE_SECONDS)
-            self.control.sendall(COMMAND.pack(b"W", 0))
+            self.control.sendall(COMMAND.pack(what, 0))
             answer = self.control.recv(COMMAND.size, socket.MSG_WAITALL)
         except OSError as error:
             raise FaultError("crashed", f"the process ended ({error})") from error

@@ -28,8 +28,9 @@ from cudal1_core.referee.supervisor import TMPFS_BYTES, Supervisor
 ENVIRONMENT = (
     "PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST",
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CC", "CXX", "OMP_NUM_THREADS", "MKL_NUM_THREADS",
-    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
+    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
 )  # fmt: skip
+SPINS = "10000"  # some 10 µs, in which a thread of OpenMP waits for the others before it sleeps
 
 _SYSTEM_READ = (
     "/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/sys", "/proc", "/run/nvidia-persistenced", "/etc/alternatives",
@@ -53,6 +54,16 @@ class Spec:
     read: tuple[str, ...] = ()  # extra paths the worker may read
     cores: tuple[int, ...] = ()  # processor cores it starts on; empty: all
     memory_limit: int = 0  # bytes over all its processes; 0 is no limit
+
+
+def passed_on() -> dict[str, str]:
+    """What runners see of our environment.
+
+    After a pause OpenMP's threads wake late: a call of 1 ms took 7 ms on two cores, because one spun on the core that
+    the other was to run on. So they spin briefly, unless the person has said how long.
+    """
+    known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    return known if "OMP_WAIT_POLICY" in known else {"GOMP_SPINCOUNT": SPINS, **known}
 
 
 def private_environment(folder: str) -> dict[str, str]:

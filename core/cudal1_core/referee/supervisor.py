@@ -146,6 +146,8 @@ class Supervisor:
                 socket.send_fds(self.control, [b"m"], [self.memory])
         elif command == b"W":
             self.control.sendall(COMMAND.pack(b"w", sum(map(_waited, self._members()))))
+        elif command == b"U":
+            self.control.sendall(COMMAND.pack(b"u", sum(_spent(pid) or 0 for pid in self._members())))
         elif command == b"P":
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(self.worker, {value - 1} if value else os.sched_getaffinity(0))
