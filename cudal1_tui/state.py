@@ -13,6 +13,7 @@ from cudal1_core.events import (
     DecisionMade,
     Event,
     MachineSampled,
+    PairsMeasured,
     PolicyLoading,
     ReferenceSeen,
     RoundStarted,
@@ -98,6 +99,9 @@ def _reduce_row(view: View, event: Event, now: float) -> View:
         case TimingSampled():
             view, row = _open(view, event.candidate, now)
             return _put(view, _timed(row, event))
+        case PairsMeasured():
+            view, row = _open(view, event.candidate, now)
+            return _put(view, replace(row, mhz=_clocks(event)))
         case AdviceGiven():
             view, row = _open(view, event.candidate, now)
             return _put(view, replace(row, advice=event.advice))
@@ -128,6 +132,14 @@ def _timed(row: Row, event: TimingSampled) -> Row:
         candidate_ms=event.candidate_ms,
         blocks=event.blocks,
     )
+
+
+def _clocks(event: PairsMeasured) -> tuple[int, int] | None:
+    """The GPU's, else the processor's; None where the system does not tell."""
+    before, after = (
+        int(moment.get("gpu", {}).get("sm_mhz") or moment.get("cpu_mhz") or 0) for moment in (event.before, event.after)
+    )
+    return (before, after) if before and after else None
 
 
 def _judged(row: Row, event: VerdictReached) -> Row:

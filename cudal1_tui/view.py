@@ -39,6 +39,7 @@ class Row:
     reference_ms: float | None = None
     candidate_ms: float | None = None
     blocks: int = 0
+    mhz: tuple[int, int] | None = None  # the device's clock before and after timing
     verdict: Verdict | None = None
     seconds: float | None = None  # from building to the verdict
     decision: Decision = "none"

@@ -86,6 +86,9 @@ def speed(row: Row | None, view: View, width: int) -> Content:
     verdict = row.verdict
     if verdict is not None and verdict.roofline:
         lines.append(Content.styled(words.roofline_text(verdict.roofline), "$muted"))
+    if row.mhz is not None:
+        before, after = row.mhz
+        lines.append(Content.styled(f"clock {before} MHz" + (f" → {after} MHz" if after != before else ""), "$muted"))
     if verdict is not None and verdict.win:
         win = one_line(verdict.win).replace("_", " ")
         lines.append(Content.assemble(("ran as ", "$muted"), win, (" (its own claim)", "$muted")))

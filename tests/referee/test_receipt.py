@@ -6,9 +6,11 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cudal1_core.errors import UsageError
+from cudal1_core.referee import conditions
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.referee.receipt import Receipt, differences, lay_out_copy, read_receipt
 from cudal1_core.referee.verify import verify
@@ -117,3 +119,10 @@ def test_a_receipt_cannot_write_outside_its_folder(tmp_path: Path, relu_referenc
     with pytest.raises(UsageError, match="outside its folder"):
         lay_out_copy(read_receipt(tmp_path / "r.json"), tmp_path / "a" / "b")
     assert not (tmp_path / "out.py").exists()
+
+
+@pytest.mark.parametrize(("bits", "slowed"), [(0x0, False), (0x1, False), (0x2, False), (0x4, True), (0x41, True)])
+def test_a_clock_slowed_for_power_or_heat_is_told_from_an_idle_one(bits: int, slowed: bool) -> None:
+    quiet: dict[str, Any] = {"load": 0.1, "gpu": {"unknown": "Not Supported"}}
+    assert conditions.throttled(quiet, {"gpu": {"throttle_reasons": bits}}) == slowed
+    assert not conditions.throttled(quiet, {"cpu_mhz": 2600})

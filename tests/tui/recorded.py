@@ -13,6 +13,7 @@ from cudal1_core.events import (
     Decision,
     DecisionMade,
     Event,
+    PairsMeasured,
     RoundFinished,
     RoundStarted,
     RunFinished,
@@ -216,6 +217,8 @@ def judged(written: Candidate, verdict: Verdict, seconds: float = 6.4) -> list[E
     if verdict.speedup is not None:
         told.append(StageStarted(at=START, candidate=id, stage="timing"))
         told += samples(id, verdict.speedup, 24)
+        before, after = ({"gpu": {"sm_mhz": mhz}} for mhz in (1980, 1965))
+        told.append(PairsMeasured(at=START, candidate=id, samples={}, seeds={}, before=before, after=after))
     told.append(VerdictReached(at=START, candidate=id, verdict=verdict, seconds=seconds))
     return told
 

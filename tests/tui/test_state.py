@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from cudal1_core.events import (
     CandidateWritten,
     DecisionMade,
     Event,
+    PairsMeasured,
     RoundStarted,
     StageStarted,
     TokenArrived,
@@ -142,3 +144,13 @@ def test_waiting_for_the_person_is_no_time_spent() -> None:
     assert view.finished_at == view.started_at + 100
     later = view_of([RoundStarted(at=recorded.START + 1100, round=3, exemplars=())], view)
     assert later.started_at == view.started_at + 1000
+
+
+def test_the_clock_before_and_after_timing_is_the_gpus_or_the_processors() -> None:
+    def mhz(before: dict[str, Any], after: dict[str, Any]) -> tuple[int, int] | None:
+        event = PairsMeasured(candidate="c01", samples={}, seeds={}, before=before, after=after)
+        return view_of([event]).rows[0].mhz
+
+    assert mhz({"cpu_mhz": 2600, "gpu": {"sm_mhz": 1980}}, {"cpu_mhz": 2600, "gpu": {"sm_mhz": 1965}}) == (1980, 1965)
+    assert mhz({"cpu_mhz": 2600}, {"cpu_mhz": 2596}) == (2600, 2596)
+    assert mhz({"cpu_mhz": 2600}, {}) is None

@@ -1,4 +1,6 @@
-"""What the machine was doing when something was measured: clocks, heat and load. Kept with a receipt, decides nothing.
+"""What the machine was doing when something was measured: clocks, heat and load. Kept with a receipt.
+
+Of all this a verdict only takes the label `throttled`.
 
 What cannot be known on a machine is left out.
 """
@@ -10,6 +12,14 @@ import os
 from typing import Any
 
 import psutil
+
+# NVML's bits: power cap, hardware slowdown, thermal slowdown by software and by hardware, power brake
+THROTTLED = 0x04 | 0x08 | 0x20 | 0x40 | 0x80
+
+
+def throttled(*moments: dict[str, Any]) -> bool:
+    """Whether the GPU slowed its clock at one of them, for power or heat."""
+    return any(int(moment.get("gpu", {}).get("throttle_reasons", 0)) & THROTTLED for moment in moments)
 
 
 def read(gpu: str | None = None) -> dict[str, Any]:

@@ -169,6 +169,8 @@ class Judging:
             speed = timer.measure()
         seeds = {"build": f"{self.q.build_seed:016x}", "inputs": f"{self.q.inputs.seed:016x}"}
         after = conditions.read(gpu)
+        if conditions.throttled(before, after):
+            self.labels.add("throttled")
         self.tell(measured={"samples": asdict(timer.samples), "seeds": seeds, "before": before, "after": after})
         return speed, timer.samples
 
