@@ -70,7 +70,8 @@ def run(work: Work, start: Start) -> Start:
         processing_class=tokenizer,
         callbacks=[watch],
     )
-    what = f"contrastive GRPO on {len(tasks)} tasks, exemplars {settings.exemplars}"
+    some = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+    what = f"contrastive GRPO on {some}, exemplars {settings.exemplars}"
     try:
         return sft.finish(work, trainer, folder, start, "rl", what, settings.steps)
     finally:
