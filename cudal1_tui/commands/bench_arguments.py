@@ -63,6 +63,7 @@ def suite_parser() -> Parser:
     judging.add_argument(
         "--timing", type=arguments.positive, default=6.0, metavar="S", help="most seconds of timing a candidate (6)"
     )
+    arguments.add_baselines(judging)
     run = parser.add_argument_group("results")
     run.add_argument("--out", type=Path, metavar="FILE.jsonl", help="rows go here; the reports lie beside it")
     run.add_argument("--budget", type=arguments.seconds, metavar="TIME", help="begin nothing more after this long: 9m")

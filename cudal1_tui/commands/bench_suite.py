@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cudal1_core.archive import Archive, open_archive
 from cudal1_core.bench import suites
 from cudal1_core.bench.devices import devices
 from cudal1_core.bench.judging import JudgingWorker, Work, left_of
@@ -21,7 +22,7 @@ from cudal1_core.bench.playing import Lent, PlayingWorker, PolicyFacts, left_to_
 from cudal1_core.bench.results import Results, newest
 from cudal1_core.bench.row import Row, options_facts, referee_fingerprint
 from cudal1_core.errors import UsageError
-from cudal1_core.paths import new_bench_folder
+from cudal1_core.paths import archive_path, new_bench_folder
 from cudal1_core.policies import make_policy
 from cudal1_core.referee.host import FOLDER
 from cudal1_core.referee.options import JudgeOptions
@@ -66,10 +67,24 @@ def main(options: argparse.Namespace) -> int:
     if out.suffix != ".jsonl":
         raise UsageError(f"--out {out} does not end in .jsonl", "The rows go there; the reports lie beside it.")
     with Results(out) as results, tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-bench-") as folder:
-        plan = _plan(options, subjects, judge, results.rows, Path(folder))
-        status = _play(options, plan, lanes_for(names, options.ahead), results)
+        archive, trouble = _archive(options)
+        if trouble:
+            print(f"cudal1-tui: baselines are not kept: {trouble}", file=sys.stderr)
+        try:
+            plan = _plan(options, subjects, judge, results.rows, Path(folder), archive)
+            status = _play(options, plan, lanes_for(names, options.ahead), results)
+        finally:
+            archive.close()
         rows = newest(results.rows)
     return _finish(rows, out, status)
+
+
+def _archive(options: argparse.Namespace) -> tuple[Archive, str]:
+    """Where baselines are kept; one in memory where there is nothing to look up or to keep, or with the reason why."""
+    path = archive_path()
+    if options.baselines == "all" or (options.baselines == "known" and path.exists()):
+        return open_archive(path)
+    return Archive(), ""
 
 
 def _subjects(options: argparse.Namespace) -> tuple[suites.Subject, ...]:
@@ -105,6 +120,7 @@ def _plan(
     judge: JudgeOptions,
     rows: Sequence[Row],
     folder: Path,
+    archive: Archive,
 ) -> _Plan:
     known = {row.key: row for row in rows}
 
@@ -123,7 +139,12 @@ def _plan(
         def playing(listener: BenchProgress, device: str) -> Worker:
             here = replace(judge, device=device)
             run = RunOptions(
-                rounds=options.rounds, group=options.group, seed=options.seed, judge=here, repair=options.repair
+                rounds=options.rounds,
+                group=options.group,
+                seed=options.seed,
+                judge=here,
+                repair=options.repair,
+                baselines=options.baselines,
             )
             return PlayingWorker(run, Lent(shared) if shared else _policy(options), policy, folder, listener)
 
@@ -132,7 +153,8 @@ def _plan(
     total = sum(len(subject.candidates) for subject in subjects)
 
     def judging(listener: BenchProgress, device: str) -> Worker:
-        return JudgingWorker(replace(judge, device=device), folder, listener)
+        here = replace(judge, device=device)
+        return JudgingWorker(here, folder, listener, baselines=options.baselines, archive=archive)
 
     return _Plan(work, total, total - sum(len(one.sources) for one in work), judging)
 

@@ -12,11 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
+from cudal1_core.archive import Archive
+from cudal1_core.baselines import others
 from cudal1_core.bench.judging import JudgingWorker, Work
 from cudal1_core.bench.results import read_results
 from cudal1_core.bench.row import Row
 from cudal1_core.bench.suites import Source, Subject
 from cudal1_core.events import Event, StageStarted
+from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 
 from tests.e2e.workshop import REFERENCE, RIGHT, WRONG, Workshop
@@ -142,6 +145,29 @@ def test_a_referee_that_dies_costs_one_row(tmp_path: Path) -> None:
         ("victim", "unjudgeable", True),
         ("next", "accepted", False),
     ]
+
+
+@pytest.mark.skipif(not others("cpu"), reason="there is no C++ compiler, which torch.compile needs")
+def test_rows_carry_the_baselines_that_the_archive_knows(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(REFERENCE)
+    rows: list[Row] = []
+    archive = Archive(tmp_path / "archive.db")
+
+    async def judge() -> None:
+        async with Referee(FAST) as referee:
+            await referee.open(path)
+            archive.keep_baseline(referee.baseline_key(), "compile", 4.0)
+        worker = JudgingWorker(FAST, tmp_path, Deaf(), baselines="known", archive=archive)
+        try:
+            await worker.do(Work(Subject("L1/1", REFERENCE), (Source("x", RIGHT),)), 0, rows.extend, lambda: True)
+        finally:
+            await worker.close()
+
+    asyncio.run(judge())
+    (row,) = rows
+    assert row.verdict.accepted
+    assert row.verdict.baselines["compile"] == pytest.approx(row.verdict.baselines["eager"] / 4, rel=0.01)
 
 
 def test_a_policy_writes_the_candidates_and_its_best_stands_for_the_task(shop: Workshop) -> None:

@@ -6,9 +6,12 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from cudal1_core.archive import Archive
+from cudal1_core.baselines import Which, tell_baselines
 from cudal1_core.bench.row import Row, options_facts, referee_fingerprint, row_key
 from cudal1_core.bench.suites import Source, Subject
 from cudal1_core.bench.techniques import techniques_of
@@ -57,13 +60,25 @@ class Worker(Protocol):
 class JudgingWorker:
     """Judges candidates that exist."""
 
-    def __init__(self, options: JudgeOptions, folder: Path, listener: Listener) -> None:
+    def __init__(
+        self,
+        options: JudgeOptions,
+        folder: Path,
+        listener: Listener,
+        *,
+        baselines: Which = "eager",
+        archive: Archive | None = None,
+    ) -> None:
+        """`archive` keeps baselines, and is left to whoever opened it; none is needed for eager alone."""
         self._options = options
+        self._baselines = baselines
+        self._archive = archive
         self._facts = options_facts(options)
         self._folder = folder  # for references without a file of their own
         self._listener = listener
         self._referee: Referee | None = None
         self._task: Task | None = None
+        self._told_baselines = False  # of this task
 
     async def do(self, work: Work, lane: int, keep: Callable[[list[Row]], None], going: Callable[[], bool]) -> None:
         """A row a candidate. Raises nothing of its own."""
@@ -113,6 +128,7 @@ class JudgingWorker:
         if self._referee is None:
             self._referee = Referee(self._options)
         self._task = await self._referee.open(reference_path(subject, self._folder))
+        self._told_baselines = False
 
     def _examined(self) -> Verdict:
         """No code, with what the examination of the reference found."""
@@ -130,6 +146,10 @@ class JudgingWorker:
 
     async def _judge(self, source: Source, lane: int) -> Verdict:
         assert self._referee is not None
+        if self._baselines != "eager" and self._archive is not None and not self._told_baselines:
+            told = partial(self._listener.happened, lane)
+            await tell_baselines(self._referee, self._archive, self._baselines, told, quietly=True)
+            self._told_baselines = True
         text = source.text.encode("utf-8", "surrogateescape")
         verdict = await self._referee.judge("candidate", text, lambda event: self._listener.happened(lane, event))
         return publishable(verdict)
