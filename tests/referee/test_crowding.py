@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from cudal1_core.referee import sandbox
+from cudal1_core.referee import crowding, sandbox
 from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
 from cudal1_core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cudal1_core.referee.runner import Runner
 
 REFERENCE = """
 import torch
@@ -44,6 +49,38 @@ def test_as_many_other_programs_as_there_are_cores_are_named(tmp_path: Path) -> 
     verdict = asyncio.run(judge())
     assert verdict.accepted
     assert "foreign_load" in verdict.labels
+
+
+class Counted:
+    """A runner whose supervisor has counted this."""
+
+    counted = 0.0, 0.0
+
+    def waited(self) -> float:
+        return self.counted[0]
+
+    def computed(self) -> float:
+        return self.counted[1]
+
+
+@pytest.mark.parametrize(
+    ("waited", "busy", "computed", "crowded"),
+    [
+        (0.5, 9.0, 1.0, True),
+        (0.5, 1.0, 1.0, False),  # its own threads wait for each other
+        (0.05, 9.0, 1.0, False),  # others have a core of their own
+        (0.5, math.nan, 1.0, True),  # nobody knows of others
+    ],
+)
+def test_threads_must_wait_and_others_be_at_work(
+    waited: float, busy: float, computed: float, crowded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Counted()
+    monkeypatch.setattr(crowding, "_busy_seconds", lambda: busy * 0.0)
+    watch = crowding.Crowding(cast("Runner", runner), [cast("Runner", runner)])
+    monkeypatch.setattr(crowding, "_busy_seconds", lambda: busy)
+    runner.counted = waited, computed
+    assert watch.found(1.0) == crowded
 
 
 @pytest.mark.parametrize(("name", "value"), [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "7")])

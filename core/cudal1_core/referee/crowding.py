@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ class Crowding:
         """`spent`: seconds for which the reference has run since."""
         waited = self._reference.waited() - self._waited
         foreign = self._foreign_seconds() - self._foreign
-        return waited > WAITED * spent and foreign > FOREIGN * (time.monotonic() - self._begin)
+        idle = foreign <= FOREIGN * (time.monotonic() - self._begin)  # not where it is not known
+        return waited > WAITED * spent and not idle
 
     def _foreign_seconds(self) -> float:
         """Processor time that neither the runners nor this process have had, since some point in the past."""
@@ -39,6 +41,9 @@ class Crowding:
 
 
 def _busy_seconds() -> float:
-    """Of all cores; the computing of programs on other machines of this host included."""
-    fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
-    return sum(int(fields[place]) for place in BUSY) / os.sysconf("SC_CLK_TCK")
+    """Of all cores, what the host took for other machines included; not a number where the system does not tell."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
+        return sum(int(fields[place]) for place in BUSY) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return math.nan
