@@ -10,28 +10,20 @@ arrives with less than 8 ms between its pieces. It reports and never fails: a cl
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import pty
 import select
-import signal
 import statistics
-import struct
-import sys
 import tempfile
-import termios
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from streams import playing
 
 MARK = "▎".encode()
 GAP_S = 0.008  # without a byte, between two frames
 
 BARE = """
-import asyncio, sys
-TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
 from textual.app import App
 from textual.widgets import Log, OptionList
 
@@ -52,18 +44,14 @@ class Bare(App):
         self.run_worker(self.stream())
 
     async def stream(self):
-        number, log, rate = 0, self.query_one(Log), float(sys.argv[3])
-        while rate > 0:
-            log.write(TOKENS[number % len(TOKENS)])
-            number += 1
-            await asyncio.sleep(1 / rate)
+        log = self.query_one(Log)
+        async for _, text in tokens(float(sys.argv[3])):
+            log.write(text)
 
 Bare().run()
 """
 
 WORKBENCH = """
-import asyncio, sys
-TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
 from pathlib import Path
 from cudal1_core.candidate import Candidate
 from cudal1_core.events import CandidateWritten, RoundStarted, RunFinished, RunStarted, TokenArrived, VerdictReached
@@ -87,12 +75,8 @@ class Playing:
                 verdict = Verdict("accepted", speedup=speed, speedup_interval=(speed - 0.1, speed + 0.1))
                 yield VerdictReached(candidate=id, verdict=verdict, seconds=1.0)
             yield RunFinished(reason="done", best=None, best_speedup=None)
-        number = 0
-        while True:
-            if rate:
-                yield TokenArrived(candidate=f"c{number % count + 1:02d}", text=TOKENS[number // count % len(TOKENS)])
-                number += 1
-            await asyncio.sleep(1 / rate if rate else 3600)
+        async for stream, text in tokens(rate, count):
+            yield TokenArrived(candidate=f"c{stream + 1:02d}", text=text)
     async def stop(self): ...
 
 main(WorkbenchApp(Playing(), reference=Path(sys.argv[1])))
@@ -159,24 +143,10 @@ class Terminal:
         return (time.perf_counter() - started) * 1000
 
 
-@contextmanager
-def playing(program: str, *words: str, size: tuple[int, int]) -> Iterator[Terminal]:
-    pid, master = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
-        os.execv(sys.executable, [sys.executable, "-c", program, *words])
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    try:
-        yield Terminal(master)
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(master)
-
-
 def measure(program: str, *words: str, size: tuple[int, int], keys: int, streams: bool) -> Measured:
     begun = time.monotonic()
-    with playing(program, *words, size=size) as terminal:
+    with playing(program, *words, size=size) as (_, master):
+        terminal = Terminal(master)
         terminal.read(20)
         if streams:
             terminal.frames(3.0)

@@ -10,21 +10,15 @@ machine are shown; `done` is one that is over. It reports and never fails: a clo
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
-import pty
 import select
-import signal
-import struct
-import sys
 import tempfile
-import termios
 import time
 from pathlib import Path
 
+from streams import playing
+
 BARE = """
-import asyncio, sys
-TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
 from textual.app import App
 from textual.widgets import Log
 
@@ -36,19 +30,14 @@ class Bare(App):
         self.run_worker(self.stream())
 
     async def stream(self):
-        number = 0
-        log, rate = self.query_one(Log), float(sys.argv[2])
-        while rate > 0:
-            log.write(TOKENS[number % len(TOKENS)])
-            number += 1
-            await asyncio.sleep(1 / rate)
+        log = self.query_one(Log)
+        async for _, text in tokens(float(sys.argv[2])):
+            log.write(text)
 
 Bare().run()
 """
 
 WORKBENCH = """
-import asyncio, sys
-TOKENS = ["x", " =", " tl", ".load", "(", "pointer", " +", " i", ")\\n"]
 from pathlib import Path
 from cudal1_core.events import RoundStarted, RunFinished, RunStarted, TokenArrived
 from cudal1_tui.app import WorkbenchApp, main
@@ -59,14 +48,11 @@ class Streaming:
         yield RunStarted(run="r", reference=sys.argv[1], policy="bench", device="cpu", rounds=1, group=8,
                          budget_s=None, folder="")
         yield RoundStarted(round=1, exemplars=())
-        number, rate = 0, float(sys.argv[2])
+        rate = float(sys.argv[2])
         if rate < 0:
             yield RunFinished(reason="done", best=None, best_speedup=None)
-        while True:
-            if rate > 0:
-                yield TokenArrived(candidate=f"c{number % 8:02d}", text=TOKENS[number // 8 % len(TOKENS)])
-                number += 1
-            await asyncio.sleep(1 / rate if rate > 0 else 3600)
+        async for stream, text in tokens(rate, 8):
+            yield TokenArrived(candidate=f"c{stream:02d}", text=text)
     async def stop(self): ...
 
 main(WorkbenchApp(Streaming(), reference=Path(sys.argv[1])))
@@ -75,21 +61,12 @@ main(WorkbenchApp(Streaming(), reference=Path(sys.argv[1])))
 
 def measure(program: str, reference: Path, rate: int, seconds: float, size: tuple[int, int]) -> tuple[float, float]:
     """Percent of a core and kB/s to the terminal, from four seconds after its start."""
-    pid, master = pty.fork()
-    if pid == 0:
-        os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
-        os.execv(sys.executable, [sys.executable, "-c", program, str(reference), str(rate)])
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
-    try:
+    with playing(program, str(reference), str(rate), size=size) as (pid, master):
         drain(master, 4.0)
         before, began = processor_s(pid), time.monotonic()
         sent = drain(master, seconds)
         took = time.monotonic() - began
         return 100 * (processor_s(pid) - before) / took, sent / took / 1000
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(master)
 
 
 def drain(master: int, seconds: float) -> int:

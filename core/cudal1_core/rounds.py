@@ -198,19 +198,21 @@ class Run:
 
     def extend(self, rounds: int) -> None:
         """More rounds, also after the last one was done. A spent budget is lifted. Raises UsageError."""
-        if self.ended in ("stopped", "failed"):
-            raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
+        self._must_go_on()
         self._planned = max(self._planned, self._round) + rounds
         self._extended = True
         self._asked.set()
 
     def update(self) -> None:
         """A step of training before the next round; at once where the rounds are over. Raises UsageError."""
-        if self.ended in ("stopped", "failed"):
-            raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
+        self._must_go_on()
         self._trainer()
         self._update_asked = True
         self._asked.set()
+
+    def _must_go_on(self) -> None:
+        if self.ended in ("stopped", "failed"):
+            raise UsageError("This run has ended", "Its referee and its policy are gone.", "Start a new run.")
 
     async def adapt(self, adapter: Path) -> None:
         """The next round samples from this LoRA adapter (a folder). Raises UsageError and PolicyError."""

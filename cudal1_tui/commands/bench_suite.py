@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -70,11 +71,9 @@ def main(options: argparse.Namespace) -> int:
         archive, trouble = _archive(options)
         if trouble:
             print(f"cudal1-tui: baselines are not kept: {trouble}", file=sys.stderr)
-        try:
+        with closing(archive):
             plan = _plan(options, subjects, judge, results.rows, Path(folder), archive)
             status = _play(options, plan, lanes_for(names, options.ahead), results)
-        finally:
-            archive.close()
         rows = newest(results.rows)
     return _finish(rows, out, status)
 
