@@ -12,7 +12,7 @@ from cudal1_core.config import Settings
 from textual.app import App, SystemCommand
 from textual.theme import Theme
 
-from cudal1_tui import inks
+from cudal1_tui import hangup, inks
 from cudal1_tui.actions import rebound
 from cudal1_tui.screens.workbench import FRAMES, WorkbenchScreen
 from cudal1_tui.session import Session
@@ -189,10 +189,11 @@ def as_textual(theme: ThemeFile) -> Theme:
 async def serve(app: WorkbenchApp, *, mouse: bool = True, headless: bool = False) -> None:
     """Runs the workbench; the terminal is given back first, then the run and its children are ended."""
     _trust_the_terminals_size()
-    try:
-        await app.run_async(mouse=mouse, headless=headless)
-    finally:
-        await app.workbench.pump.stop()
+    with contextlib.nullcontext() if headless else hangup.heard(lambda status: app.exit(return_code=status)):
+        try:
+            await app.run_async(mouse=mouse, headless=headless)
+        finally:
+            await app.workbench.pump.stop()
 
 
 def _trust_the_terminals_size() -> None:

@@ -23,7 +23,7 @@ reference = Path("softmax.py")
 run = recorded.ScriptedRun()
 events = recorded.middle(str(reference.resolve()))
 run.tell(events if "running" in sys.argv else [*events, *recorded.rest()])
-main(WorkbenchApp(run, reference=reference, settings=Settings(ascii="ascii" in sys.argv)))
+sys.exit(main(WorkbenchApp(run, reference=reference, settings=Settings(ascii="ascii" in sys.argv))))
 """
 
 

@@ -1,0 +1,145 @@
+"""The workbench leaves when its terminal is gone or a signal asks for it, in whatever way it was started."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.e2e.terminal import PLAYER, ROOT
+from tests.e2e.workshop import Workshop
+from tests.tui import recorded
+
+HUNG_UP, TERMINATED = 128 + signal.SIGHUP, 128 + signal.SIGTERM
+LEAVES_S = 30.0  # on a machine that is busy with other tests; what is tested is whether it leaves at all
+BEFORE = """
+import fcntl, os, signal, sys, termios
+if sys.argv[1] == "1":
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if sys.argv[2] == "1":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@dataclass
+class Pty:
+    """A program in a terminal of ours."""
+
+    master: int
+    process: subprocess.Popen[bytes]
+
+    def wait_for(self, words: bytes, seconds: float = 120.0) -> None:
+        seen = b""
+        until = time.monotonic() + seconds
+        while words not in seen:
+            assert time.monotonic() < until, seen[-2000:]
+            if select.select([self.master], [], [], 0.1)[0]:
+                seen += os.read(self.master, 1 << 16)
+
+    def hang_up(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
+    def left(self) -> int:
+        return self.process.wait(LEAVES_S)
+
+
+Open = Callable[..., Pty]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    """Starts a command in a terminal that is its controlling one, or not."""
+    made: list[Pty] = []
+
+    def open_pty(command: list[str], folder: Path, *, controlling: bool = True, deaf: bool = False) -> Pty:
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (24, 80))
+
+        first = [sys.executable, "-c", BEFORE, str(int(controlling)), str(int(deaf))]
+        environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(
+            [*first, *command], stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        made.append(Pty(master, process))
+        return made[-1]
+
+    yield open_pty
+    for each in made:
+        if each.master >= 0:
+            each.hang_up()
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+@pytest.fixture
+def player(tmp_path: Path) -> list[str]:
+    """The recorded run, amid its second round."""
+    (tmp_path / "softmax.py").write_text(recorded.REFERENCE)
+    (tmp_path / "player.py").write_text(PLAYER)
+    return [sys.executable, "player.py", "running"]
+
+
+@pytest.mark.parametrize(("controlling", "deaf"), [(True, False), (True, True), (False, False)])
+@pytest.mark.parametrize("question", [False, True], ids=["amid the run", "amid a question"])
+def test_it_leaves_when_the_terminal_is_gone(
+    opened: Open, player: list[str], tmp_path: Path, controlling: bool, deaf: bool, question: bool
+) -> None:
+    desk = opened(player, tmp_path, controlling=controlling, deaf=deaf)
+    desk.wait_for(b"warp-level reduction")
+    if question:
+        os.write(desk.master, b"q")
+        desk.wait_for(b"Quitting")
+    desk.hang_up()
+    assert desk.left() == HUNG_UP
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_it_leaves_in_order_when_a_signal_asks_for_it(
+    opened: Open, player: list[str], tmp_path: Path, number: signal.Signals
+) -> None:
+    desk = opened(player, tmp_path)
+    desk.wait_for(b"accept")
+    desk.process.send_signal(number)
+    desk.wait_for(b"\x1b[?1049l")  # the terminal is given back
+    assert desk.left() == 128 + number
+
+
+def test_it_ends_itself_where_leaving_in_order_hangs(opened: Open, player: list[str], tmp_path: Path) -> None:
+    stuck = "from cudal1_tui import hangup\nhangup.LEAVING_SECONDS = 1.0\n"
+    stuck += "import time\nWorkbenchApp.exit = lambda *_, **__: time.sleep(3600)\n"
+    (tmp_path / "player.py").write_text(PLAYER.replace("reference = Path", f"{stuck}reference = Path", 1))
+    desk = opened(player, tmp_path, controlling=False)
+    desk.wait_for(b"accept")
+    desk.hang_up()
+    assert desk.left() == HUNG_UP
+
+
+def test_a_run_and_its_children_end_with_the_terminal(opened: Open, workshop: Workshop) -> None:
+    replayed = ["--device", "cpu", "--policy", "replay", "--candidates", "right.py", "--rounds", "1", "--group", "1"]
+    desk = opened([sys.executable, "-m", "cudal1_tui", "model.py", *replayed], workshop.folder, controlling=False)
+    desk.wait_for(b"decide c01", seconds=240)
+    children = psutil.Process(desk.process.pid).children(recursive=True)
+    assert len(children) > 1
+    desk.hang_up()
+    assert desk.left() == HUNG_UP
+    _, alive = psutil.wait_procs(children, timeout=LEAVES_S)
+    assert alive == []
+    kept = workshop.run("history")
+    assert kept.returncode == 0, kept.stderr
+    assert "model.py" in kept.stdout
