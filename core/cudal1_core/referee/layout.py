@@ -78,9 +78,17 @@ class Tree:
         return pytree.tree_unflatten(leaves, self.spec)
 
 
+def settled(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor with its elements in memory as they read: torch can leave conjugation and negation for later."""
+    if tensor.layout is not torch.strided:
+        return tensor
+    return tensor.resolve_conj().resolve_neg()
+
+
 def describe(value: Any) -> tuple[Tree, list[torch.Tensor]]:
     """The tree of `value` and its tensors, in order."""
     leaves, spec = pytree.tree_flatten(value)
+    leaves = [settled(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     described = tuple(leaf_of(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
     return Tree(spec, described), tensors
