@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from cudal1_core.config import Settings
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cudal1_themes import ThemeFile
+    from textual.driver import Driver
     from textual.filter import LineFilter
     from textual.screen import Screen
 
@@ -63,9 +65,11 @@ class WorkbenchApp(App[None]):
         self.actions, clashes = rebound(self.settings.keys)
         frames = self.settings.frames or (SSH_FRAMES if "SSH_CONNECTION" in os.environ else FRAMES)
         self.terminal_title = TerminalTitle(self._write)
+        self.leaving = threading.Event()  # set where nobody is there any more: nothing may wait for a person
         self.workbench = WorkbenchScreen(
-            self.session, actions=self.actions, frames=frames, bell=self.settings.bell, told=self._retitle
-        )
+            self.session, actions=self.actions, frames=frames, bell=self.settings.bell, told=self._retitle,
+            leaving=self.leaving,
+        )  # fmt: skip
         self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
         self.failure: Exception | None = None  # why the run never began
         self._notices = [*notices, *clashes, *self._register_themes()]
@@ -87,6 +91,14 @@ class WorkbenchApp(App[None]):
         if variables != self._styled_with:
             self._styled_with = variables
             super().refresh_css(animate)
+
+    def get_driver_class(self) -> type[Driver]:
+        from textual.drivers.linux_driver import LinuxDriver
+
+        from cudal1_tui.driver import TerminalDriver
+
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen is LinuxDriver else chosen
 
     def get_default_screen(self) -> Screen[None]:
         return self.workbench
@@ -189,7 +201,8 @@ def as_textual(theme: ThemeFile) -> Theme:
 async def serve(app: WorkbenchApp, *, mouse: bool = True, headless: bool = False) -> None:
     """Runs the workbench; the terminal is given back first, then the run and its children are ended."""
     _trust_the_terminals_size()
-    with contextlib.nullcontext() if headless else hangup.heard(lambda status: app.exit(return_code=status)):
+    asked = hangup.heard(lambda status: app.exit(return_code=status), app.leaving)
+    with contextlib.nullcontext() if headless else asked:
         try:
             await app.run_async(mouse=mouse, headless=headless)
         finally:

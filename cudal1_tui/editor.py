@@ -7,12 +7,18 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cudal1_tui.decisions import Note
 
+if TYPE_CHECKING:
+    import threading
 
-def edit_copy(name: str, source: str, folder: Path | None, reference: str) -> Note:
-    """Waits for the editor; says where the copy lies if it was changed, and how to have it judged."""
+LOOK_S = 0.05  # between looks at the editor
+
+
+def edit_copy(name: str, source: str, folder: Path | None, reference: str, leaving: threading.Event) -> Note:
+    """Waits for the editor, or until `leaving` is set; says where the copy lies and how to have it judged."""
     try:
         home = folder if folder is not None else Path(tempfile.mkdtemp(prefix="cudal1-edit-"))
         path = home / f"{Path(name).name}_edited.py"
@@ -20,7 +26,11 @@ def edit_copy(name: str, source: str, folder: Path | None, reference: str) -> No
             path.write_text(source, encoding="utf-8", errors="replace")
         command = [*shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"), str(path)]
         before = path.read_bytes()
-        status = subprocess.run(command, check=False).returncode
+        editor = subprocess.Popen(command)
+        while (status := editor.poll()) is None:
+            if leaving.wait(LOOK_S):
+                editor.terminate()  # on which editors keep what was typed
+                return Note(f"The editor was ended; the copy is {path}", "warning")
         changed = path.read_bytes() != before
     except (OSError, ValueError) as error:
         return Note(f"The editor cannot be used: {error}. Set EDITOR to another.", "error")

@@ -34,6 +34,7 @@ from cudal1_tui.widgets.watch_line import WatchLine
 from cudal1_tui.words import speedup_text
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from cudal1_core.events import MachineSampled
@@ -84,14 +85,19 @@ class WorkbenchScreen(Screen[None]):
         frames: int = FRAMES,
         bell: bool = True,
         told: Callable[[View], None] = lambda _view: None,
+        leaving: threading.Event,
     ) -> None:
-        """`actions` with the keys in force; `frames` a second while text streams; `told` gets each view drawn."""
+        """`actions` with the keys in force; `frames` a second while text streams; `told` gets each view drawn.
+
+        `leaving` is set where nobody is there any more, which ends waiting for an editor.
+        """
         super().__init__()
         self._actions = actions
         self._keys = {action.id: key_name(action.keys[0]) for action in actions}
         self._rate = frames
         self._bell = bell
         self._told = told
+        self._leaving = leaving
         self.session = session
         self.pump = Pump(session.run, self._wake, self._failed)
         self.pane_view: PaneView = "code"
@@ -275,7 +281,7 @@ class WorkbenchScreen(Screen[None]):
         folder = Path(self.session.view.folder) if self.session.view.folder else None
         try:
             with self.app.suspend():
-                note = edit_copy(row.id, row.source, folder, self.session.view.reference)
+                note = edit_copy(row.id, row.source, folder, self.session.view.reference, self._leaving)
         except SuspendNotSupported:
             note = Note("This terminal cannot be handed to an editor.", "warning")
         self._say(note)

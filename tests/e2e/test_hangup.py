@@ -120,6 +120,26 @@ def test_it_leaves_in_order_when_a_signal_asks_for_it(
     assert desk.left() == 128 + number
 
 
+def test_it_does_not_wait_for_an_editor(
+    opened: Open, player: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "editor.py").write_text("import time\nopen('editing', 'w')\ntime.sleep(3600)\n")
+    monkeypatch.setenv("EDITOR", f"{sys.executable} editor.py")
+    monkeypatch.delenv("VISUAL", raising=False)
+    desk = opened(player, tmp_path, controlling=False)
+    desk.wait_for(b"warp-level reduction")
+    os.write(desk.master, b"o")
+    until = time.monotonic() + 60
+    while not (tmp_path / "editing").exists():
+        assert time.monotonic() < until, "the editor was not started"
+        time.sleep(0.05)
+    (editor,) = psutil.Process(desk.process.pid).children()
+    desk.hang_up()
+    assert desk.left() == HUNG_UP
+    _, alive = psutil.wait_procs([editor], timeout=LEAVES_S)
+    assert alive == []
+
+
 def test_it_ends_itself_where_leaving_in_order_hangs(opened: Open, player: list[str], tmp_path: Path) -> None:
     stuck = "from cudal1_tui import hangup\nhangup.LEAVING_SECONDS = 1.0\n"
     stuck += "import time\nWorkbenchApp.exit = lambda *_, **__: time.sleep(3600)\n"

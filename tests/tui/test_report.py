@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
@@ -126,8 +127,8 @@ def test_an_editor_changes_a_copy_and_never_the_judged_source(tmp_path: Path, mo
         ("raise SystemExit(3)", "status 3"),
     ):
         monkeypatch.setenv("EDITOR", f'{sys.executable} -c "{program}"')
-        assert said in edit_copy("c03", "x = 1\n", tmp_path, "ref.py").text
+        assert said in edit_copy("c03", "x = 1\n", tmp_path, "ref.py", threading.Event()).text
     assert judged.read_text() == "x = 1\n"
     assert (tmp_path / "c03_edited.py").read_text() == "x = 1\ny"
     monkeypatch.setenv("EDITOR", "/no/such/editor")
-    assert "Set EDITOR" in edit_copy("c03", "x = 1\n", tmp_path, "ref.py").text
+    assert "Set EDITOR" in edit_copy("c03", "x = 1\n", tmp_path, "ref.py", threading.Event()).text
