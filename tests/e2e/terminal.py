@@ -1,14 +1,21 @@
-"""A real terminal for tests: tmux with a server of its own, keys sent and screens read as a person would."""
+"""Real terminals for tests: tmux with a server of its own, keys sent and screens read as a person would; and a bare
+pseudo-terminal, whose bytes are read and which can be hung up."""
 
 from __future__ import annotations
 
 import os
+import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
+import termios
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from tests.tui import recorded
 
 TMUX = shutil.which("tmux")
 ROOT = Path(__file__).parents[2]
@@ -25,6 +32,69 @@ events = recorded.middle(str(reference.resolve()))
 run.tell(events if "running" in sys.argv else [*events, *recorded.rest()])
 sys.exit(main(WorkbenchApp(run, reference=reference, settings=Settings(ascii="ascii" in sys.argv))))
 """
+BEFORE = """
+import fcntl, os, signal, sys, termios
+if sys.argv[1] == "1":
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if sys.argv[2] == "1":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+def write_player(folder: Path) -> list[str]:
+    """The recorded run's reference and its player; the command that plays it in this folder."""
+    (folder / "softmax.py").write_text(recorded.REFERENCE)
+    (folder / "player.py").write_text(PLAYER)
+    return [sys.executable, "player.py"]
+
+
+@dataclass
+class Pty:
+    """A program in a pseudo-terminal of 80x24."""
+
+    master: int
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(
+        cls,
+        command: list[str],
+        folder: Path,
+        environment: dict[str, str],
+        *,
+        controlling: bool = True,
+        deaf: bool = False,
+    ) -> Pty:
+        """The terminal is its controlling one, or not; a `deaf` program ignores SIGHUP."""
+        master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (24, 80))
+        process = subprocess.Popen(
+            [sys.executable, "-c", BEFORE, str(int(controlling)), str(int(deaf)), *command],
+            stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment, start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        return cls(master, process)
+
+    def wait_for(self, *words: bytes, seconds: float = 120.0) -> bytes:
+        """What came since the last time, once it holds all of the words."""
+        seen = b""
+        until = time.monotonic() + seconds
+        while not all(word in seen for word in words):
+            assert time.monotonic() < until, f"never saw {words!r}: {seen[-2000:]!r}"
+            if select.select([self.master], [], [], 0.1)[0]:
+                seen += os.read(self.master, 1 << 16)
+        return seen
+
+    def hang_up(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
+    def close(self) -> None:
+        if self.master >= 0:
+            self.hang_up()
+        self.process.kill()
+        self.process.wait()
 
 
 class Terminal:

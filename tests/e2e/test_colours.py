@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import select
-import signal
-import struct
-import sys
-import termios
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.terminal import PLAYER, ROOT
-from tests.tui import recorded
+from tests.e2e.terminal import ROOT, Pty, write_player
 
 TRUECOLOUR, INDEXED = re.compile(rb"[34]8;2;(\d+);(\d+);(\d+)"), re.compile(rb"[34]8;5;(\d+)")
 SEQUENCE = re.compile(rb"\x1b(\[[0-9;?<>=$]*[a-zA-Z]|\][^\x07]*\x07|P[^\x1b]*\x1b\\|[()][A-Z0-9]|[=>78])")
@@ -25,26 +16,13 @@ SEQUENCE = re.compile(rb"\x1b(\[[0-9;?<>=$]*[a-zA-Z]|\][^\x07]*\x07|P[^\x1b]*\x1
 
 def painted(folder: Path, *words: str, **environment: str) -> bytes:
     """Everything that the workbench over the recorded run writes until its last line is drawn."""
-    (folder / "softmax.py").write_text(recorded.REFERENCE)
-    (folder / "player.py").write_text(PLAYER)
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "TMUX")}
-    pid, master = pty.fork()
-    if pid == 0:
-        os.chdir(folder)
-        config = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder / "config")}
-        os.execve(sys.executable, [sys.executable, "player.py", *words], {**kept, **config, **environment})
-    fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    seen, until = b"", time.monotonic() + 120
+    config = {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder / "config")}
+    desk = Pty.start([*write_player(folder), *words], folder, {**kept, **config, **environment})
     try:
-        while b"operation fusion" not in seen or b"decide" not in seen:
-            assert time.monotonic() < until, f"it never drew the run: {seen[-2000:]!r}"
-            if select.select([master], [], [], 1)[0]:
-                seen += os.read(master, 65536)
+        return desk.wait_for(b"operation fusion", b"decide")
     finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(master)
-    return seen
+        desk.close()
 
 
 def test_a_terminal_of_16_colours_gets_no_others(tmp_path: Path) -> None:

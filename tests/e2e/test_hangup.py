@@ -3,96 +3,42 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import signal
-import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.e2e.terminal import PLAYER, ROOT
+from tests.e2e.terminal import PLAYER, ROOT, Pty, write_player
 from tests.e2e.workshop import Workshop
-from tests.tui import recorded
 
-HUNG_UP, TERMINATED = 128 + signal.SIGHUP, 128 + signal.SIGTERM
+HUNG_UP = 128 + signal.SIGHUP
 LEAVES_S = 30.0  # on a machine that is busy with other tests; what is tested is whether it leaves at all
-BEFORE = """
-import fcntl, os, signal, sys, termios
-if sys.argv[1] == "1":
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-if sys.argv[2] == "1":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-
-
-@dataclass
-class Pty:
-    """A program in a terminal of ours."""
-
-    master: int
-    process: subprocess.Popen[bytes]
-
-    def wait_for(self, words: bytes, seconds: float = 120.0) -> None:
-        seen = b""
-        until = time.monotonic() + seconds
-        while words not in seen:
-            assert time.monotonic() < until, seen[-2000:]
-            if select.select([self.master], [], [], 0.1)[0]:
-                seen += os.read(self.master, 1 << 16)
-
-    def hang_up(self) -> None:
-        os.close(self.master)
-        self.master = -1
-
-    def left(self) -> int:
-        return self.process.wait(LEAVES_S)
-
-
 Open = Callable[..., Pty]
 
 
 @pytest.fixture
 def opened() -> Iterator[Open]:
-    """Starts a command in a terminal that is its controlling one, or not."""
+    """Starts a command in a pseudo-terminal, as `Pty.start` does."""
     made: list[Pty] = []
 
-    def open_pty(command: list[str], folder: Path, *, controlling: bool = True, deaf: bool = False) -> Pty:
-        master, slave = pty.openpty()
-        termios.tcsetwinsize(slave, (24, 80))
-
-        first = [sys.executable, "-c", BEFORE, str(int(controlling)), str(int(deaf))]
+    def start(command: list[str], folder: Path, **how: bool) -> Pty:
         environment = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(
-            [*first, *command], stdin=slave, stdout=slave, stderr=slave, cwd=folder, env=environment,
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(slave)
-        made.append(Pty(master, process))
+        made.append(Pty.start(command, folder, environment, **how))
         return made[-1]
 
-    yield open_pty
+    yield start
     for each in made:
-        if each.master >= 0:
-            each.hang_up()
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.wait()
+        each.close()
 
 
 @pytest.fixture
 def player(tmp_path: Path) -> list[str]:
     """The recorded run, amid its second round."""
-    (tmp_path / "softmax.py").write_text(recorded.REFERENCE)
-    (tmp_path / "player.py").write_text(PLAYER)
-    return [sys.executable, "player.py", "running"]
+    return [*write_player(tmp_path), "running"]
 
 
 @pytest.mark.parametrize(("controlling", "deaf"), [(True, False), (True, True), (False, False)])
@@ -106,7 +52,7 @@ def test_it_leaves_when_the_terminal_is_gone(
         os.write(desk.master, b"q")
         desk.wait_for(b"Quitting")
     desk.hang_up()
-    assert desk.left() == HUNG_UP
+    assert desk.process.wait(LEAVES_S) == HUNG_UP
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
@@ -117,7 +63,7 @@ def test_it_leaves_in_order_when_a_signal_asks_for_it(
     desk.wait_for(b"accept")
     desk.process.send_signal(number)
     desk.wait_for(b"\x1b[?1049l")  # the terminal is given back
-    assert desk.left() == 128 + number
+    assert desk.process.wait(LEAVES_S) == 128 + number
 
 
 def test_it_does_not_wait_for_an_editor(
@@ -135,7 +81,7 @@ def test_it_does_not_wait_for_an_editor(
         time.sleep(0.05)
     (editor,) = psutil.Process(desk.process.pid).children()
     desk.hang_up()
-    assert desk.left() == HUNG_UP
+    assert desk.process.wait(LEAVES_S) == HUNG_UP
     _, alive = psutil.wait_procs([editor], timeout=LEAVES_S)
     assert alive == []
 
@@ -147,7 +93,7 @@ def test_it_ends_itself_where_leaving_in_order_hangs(opened: Open, player: list[
     desk = opened(player, tmp_path, controlling=False)
     desk.wait_for(b"accept")
     desk.hang_up()
-    assert desk.left() == HUNG_UP
+    assert desk.process.wait(LEAVES_S) == HUNG_UP
 
 
 def test_a_run_and_its_children_end_with_the_terminal(opened: Open, workshop: Workshop) -> None:
@@ -157,7 +103,7 @@ def test_a_run_and_its_children_end_with_the_terminal(opened: Open, workshop: Wo
     children = psutil.Process(desk.process.pid).children(recursive=True)
     assert len(children) > 1
     desk.hang_up()
-    assert desk.left() == HUNG_UP
+    assert desk.process.wait(LEAVES_S) == HUNG_UP
     _, alive = psutil.wait_procs(children, timeout=LEAVES_S)
     assert alive == []
     kept = workshop.run("history")

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.terminal import PLAYER, TMUX, Terminal
+from tests.e2e.terminal import TMUX, Terminal, write_player
 from tests.e2e.workshop import Workshop
 from tests.tui import recorded
 
@@ -22,8 +22,7 @@ Open = Callable[..., Terminal]
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Open]:
     """Opens a terminal in the test's folder, which holds the recorded run's reference and its player."""
-    (tmp_path / "softmax.py").write_text(recorded.REFERENCE)
-    (tmp_path / "player.py").write_text(PLAYER)
+    write_player(tmp_path)
     opened: list[Terminal] = []
 
     def open_terminal(size: Size = (80, 24), **environment: str) -> Terminal:

@@ -78,17 +78,19 @@ class Tree:
         return pytree.tree_unflatten(leaves, self.spec)
 
 
-def settled(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor with its elements in memory as they read: torch can leave conjugation and negation for later."""
-    if tensor.layout is not torch.strided:
-        return tensor
-    return tensor.resolve_conj().resolve_neg()
+def resolved(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor with its elements in memory as they read: torch can leave conjugation and negation for later.
+
+    Methods are taken from the class: a candidate can hang its own on a tensor.
+    """
+    own = torch.Tensor
+    return own.resolve_neg(own.resolve_conj(tensor)) if own.is_conj(tensor) or own.is_neg(tensor) else tensor
 
 
 def describe(value: Any) -> tuple[Tree, list[torch.Tensor]]:
     """The tree of `value` and its tensors, in order."""
     leaves, spec = pytree.tree_flatten(value)
-    leaves = [settled(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    leaves = [resolved(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     described = tuple(leaf_of(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
     return Tree(spec, described), tensors

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from cudal1_core.referee.arena import Arena
-from cudal1_core.referee.layout import Leaf, Slots
+from cudal1_core.referee.layout import Leaf, Slots, resolved
 
 WIDEST = 8  # times its elements that a tensor's memory may span to be read as a whole
 
@@ -48,7 +48,7 @@ class Names:
             if tensor.dtype != leaf.dtype or tensor.shape != leaf.shape or tensor.layout is not torch.strided:
                 self.table[row] = 0
                 continue
-            kept = own.resolve_neg(own.resolve_conj(tensor)) if own.is_conj(tensor) or own.is_neg(tensor) else tensor
+            kept = resolved(tensor)
             if not own.is_contiguous(kept) and _span(leaf, own.stride(kept)) > WIDEST * leaf.numel:
                 kept = own.contiguous(kept)
             if own.is_contiguous(kept):

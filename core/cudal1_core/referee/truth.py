@@ -15,7 +15,7 @@ import torch
 
 from cudal1_core.referee import compare
 from cudal1_core.referee.drawing import Draw
-from cudal1_core.referee.layout import settled, tensors_of
+from cudal1_core.referee.layout import resolved, tensors_of
 
 # last bits by which inputs are changed, a run each, to see what near-ties can turn into: sums of many terms
 # average a change away, so it must grow to show what their own rounding does
@@ -104,7 +104,7 @@ class Truth:
         if seed is not None:
             torch.manual_seed(seed)
         with torch.no_grad():
-            return [settled(tensor) for tensor in tensors_of(model(*args, **kwargs), self.device)]
+            return [resolved(tensor) for tensor in tensors_of(model(*args, **kwargs), self.device)]
 
 
 def _within(tensor: torch.Tensor, changed: torch.Tensor) -> torch.Tensor:
