@@ -22,8 +22,9 @@ from pathlib import Path
 
 import psutil
 from cudal1_core.errors import Cudal1Error
-from cudal1_core.referee.host import FOLDER, Referee
+from cudal1_core.referee.host import Referee
 from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.referee.workers import FOLDER
 
 REFERENCE = """
 import torch
@@ -169,7 +170,7 @@ def look(referee: Referee, device: str) -> Left:
         processes=len(family),
         memory=memory >> 20,
         descriptors=descriptors,
-        temporary_files=sum(len(files) for _, _, files in os.walk(referee.root)),
+        temporary_files=sum(len(files) for _, _, files in os.walk(referee.workers.root)),
         folders=len(list(Path(tempfile.gettempdir()).glob(f"{FOLDER}{os.getpid()}-*"))),
         shared_memory=psutil.virtual_memory().shared >> 20,
         gpu_memory=gpu_memory(device) >> 20,

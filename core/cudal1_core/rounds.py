@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from cudal1_core import exemplars, prompt, standing
 from cudal1_core.accepted import Accepted
@@ -75,6 +75,15 @@ class Judge(Protocol):
     async def judge(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> Verdict: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class BuildsAhead(Protocol):
+    """A referee that has candidates built while it judges others."""
+
+    def builds_ahead(self, source: str) -> bool: ...
+
+    async def build_ahead(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +157,7 @@ class Run:
         self._verdicts: dict[str, Verdict] = {}  # by source hash
         self._writing: dict[str, tuple[Prompt, int]] = {}  # open candidates, and their places in the policy's group
         self._at_work: tuple[str, asyncio.Task[Verdict]] | None = None  # the candidate being judged
+        self._building: dict[str, asyncio.Task[None]] = {}  # ahead of their judgements
         self._stopped: dict[str, Written] = {}  # before they had a verdict; judged if the person takes that back
         self._group: Group | None = None  # of the round that is played
         self._dropping: set[asyncio.Task[None]] = set()
@@ -240,6 +250,8 @@ class Run:
             return
         if self._at_work is not None and self._at_work[0] == candidate_id:
             self._at_work[1].cancel()
+        elif candidate_id in self._building:
+            self._building[candidate_id].cancel()
         elif candidate_id in self._writing and isinstance(self._policy, DropsStreams):
             dropping = asyncio.create_task(self._drop(self._policy, *self._writing[candidate_id]), name="drop")
             self._dropping.add(dropping)
@@ -490,7 +502,34 @@ class Run:
         self._emit(CandidateWritten(candidate=candidate))
         if self.decisions.get(id) != "dismissed":  # a text that was cut off is worth nothing
             self._emit(StageStarted(candidate=id, stage="queued"))
-            group.put(Written(candidate, asked))
+            self._put(Written(candidate, asked), group)
+
+    def _put(self, written: Written, group: Group) -> None:
+        """Into the referee's queue; what calls a compiler, once that is done."""
+        candidate, referee = written.candidate, self._referee
+        known = candidate.source_hash in self._verdicts
+        if not known and isinstance(referee, BuildsAhead) and referee.builds_ahead(candidate.source):
+            group.add(self._build(written, group, referee))
+        else:
+            group.put(written)
+
+    async def _build(self, written: Written, group: Group, referee: BuildsAhead) -> None:
+        await self._gate.wait()
+        id = written.candidate.id
+        if self.decisions.get(id) != "dismissed":
+            building = asyncio.create_task(
+                referee.build_ahead(id, written.candidate.source, self._emit), name="build ahead"
+            )
+            self._building[id] = building
+            try:
+                await asyncio.wait([building])
+            finally:
+                del self._building[id]
+                building.cancel()
+                await asyncio.wait([building])
+            if not building.cancelled():
+                building.exception()  # looked at; what it means for the referee shows when the candidate is judged
+        group.put(written)
 
     async def _judge_unless_stopped(self, candidate: Candidate) -> Verdict | None:
         """None where the person dismissed the candidate before its verdict."""

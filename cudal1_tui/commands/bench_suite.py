@@ -25,8 +25,8 @@ from cudal1_core.bench.row import Row, options_facts, referee_fingerprint
 from cudal1_core.errors import UsageError
 from cudal1_core.paths import archive_path, new_bench_folder
 from cudal1_core.policies import make_policy
-from cudal1_core.referee.host import FOLDER
 from cudal1_core.referee.options import JudgeOptions
+from cudal1_core.referee.workers import FOLDER
 from cudal1_core.rounds import RunOptions
 
 from cudal1_tui.commands.bench_progress import BenchProgress

@@ -66,7 +66,7 @@ def prepared_watch(options: argparse.Namespace, selection: Selection, *, keep_op
     def make_run(path: Path, parts: Parts) -> Run:
         referee, policy = parts
         folder = new_run_folder()
-        referee.log_dir = folder.logs or referee.root
+        referee.log_to(folder.logs)
         chosen = replace(settings, judge=referee.options)
         return Run(
             path, chosen, referee, policy, archive, folder,

@@ -64,7 +64,7 @@ def test_nothing_is_left_behind(relu_reference: Path) -> None:
 
     async def run() -> None:
         async with Referee(OPTIONS) as referee:
-            roots.append(referee.root)
+            roots.append(referee.workers.root)
             await referee.open(relu_reference)
             for source in (RIGHT, CRASHES, "", "raise SystemExit(0)"):
                 await referee.judge("c", source, lambda event: None)
@@ -82,7 +82,7 @@ def test_a_run_can_be_ended_in_the_middle_of_a_judgement(relu_reference: Path) -
         async with Referee(OPTIONS) as referee:
             await referee.open(relu_reference)
             judging = asyncio.create_task(referee.judge("c", hangs, lambda event: None))
-            while not judging.done() and len(referee.processes) < 3:
+            while not judging.done() and len(referee.workers.running) < 3:
                 await asyncio.sleep(0)
             judging.cancel()
             await asyncio.gather(judging, return_exceptions=True)
@@ -109,7 +109,7 @@ def test_a_judgement_that_was_cut_off_costs_the_next_candidate_nothing(relu_refe
             judging.cancel()
             await asyncio.gather(judging, return_exceptions=True)
             seconds = time.monotonic() - begin
-            return await referee.judge("c2", RIGHT, lambda event: None), seconds, len(referee.processes)
+            return await referee.judge("c2", RIGHT, lambda event: None), seconds, len(referee.workers.running)
 
     verdict, seconds, processes = asyncio.run(run())
     assert verdict.accepted
@@ -145,9 +145,9 @@ def test_a_start_that_is_cut_off_is_closed_in_order() -> None:
     async def cut_off() -> Referee:
         referee = Referee(OPTIONS)
         starting = asyncio.create_task(referee.__aenter__())
-        while referee.zygote is None:
+        while referee.workers.zygote is None:
             await asyncio.sleep(0)
-        zygote = referee.zygote
+        zygote = referee.workers.zygote
         starting.cancel()
         await asyncio.wait({starting})
         await referee.close()
@@ -155,7 +155,7 @@ def test_a_start_that_is_cut_off_is_closed_in_order() -> None:
         assert zygote.returncode is not None
         return referee
 
-    assert not asyncio.run(cut_off()).root.exists()
+    assert not asyncio.run(cut_off()).workers.root.exists()
 
 
 def test_waiting_for_a_turn_on_the_device_counts_against_nobody() -> None:

@@ -189,8 +189,8 @@ def test_no_secret_stays_in_the_process_that_candidates_are_forked_from(
 
     class Looking(Referee):
         async def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
-            assert self.zygote is not None
-            seen.append(holds(self.zygote.pid, b"secret-value-of-the-hub"))
+            assert self.workers.zygote is not None
+            seen.append(holds(self.workers.zygote.pid, b"secret-value-of-the-hub"))
             await super()._hand_over(message, ends)
 
     async def run() -> bool:

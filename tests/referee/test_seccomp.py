@@ -23,14 +23,14 @@ pytestmark = pytest.mark.skipif(
 COLUMN = 0 if os.uname().machine == "x86_64" else 1
 
 
-def filtered(attempt: Callable[[], object]) -> int:
+def filtered(attempt: Callable[[], object], **options: bool) -> int:
     """Error number that `attempt` ends with in a filtered child; 0 where it succeeds."""
     child = os.fork()
     if child == 0:
         code = 255
         try:
             linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-            seccomp.restrict()
+            seccomp.restrict(**options)
             attempt()
             code = 0
         except OSError as error:
@@ -50,6 +50,11 @@ def test_forbidden_calls_are_refused(name: str) -> None:
 def test_newer_ways_are_unknown(name: str) -> None:
     number = seccomp._UNKNOWN[name][COLUMN]
     assert filtered(lambda: linux.syscall(number, 0, 0, 0, 0, 0)) == errno.ENOSYS
+
+
+def test_one_that_is_pinned_stays_on_its_cores() -> None:
+    assert filtered(lambda: os.sched_setaffinity(0, {0}), pinned=True) == errno.EPERM
+    assert filtered(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))) == 0
 
 
 def test_namespaces_cannot_be_made_with_clone() -> None:

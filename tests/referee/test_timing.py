@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from cudal1_core.referee.timing import Saving, estimate, held_to, hidden, saving
+from cudal1_core.referee.timing import Estimate, Saving, between_processes, estimate, held_to, hidden, saving
 
 
 def noisy(ratio: float, pairs: int, noise: float, seed: int) -> list[tuple[float, float]]:
@@ -120,3 +120,10 @@ def test_scattering_its_own_times_proves_nothing_for_a_candidate() -> None:
 def test_a_claim_too_large_never_makes_a_candidate_slower_than_the_reference() -> None:
     worse = [(0.0100, 0.0300)] * 6
     assert held_to(estimate(BLOCKS), CLAIMED, saving(worse)).speedup == 1.0
+
+
+def test_the_interval_covers_other_processes_too() -> None:
+    found = between_processes(Estimate(2.0, 1.9, 2.2, 2.0, 1.0, 9))
+    assert (found.low, found.high) == pytest.approx((1.9 / 1.01, 2.2 * 1.01))
+    assert (found.speedup, found.reference_ms, found.candidate_ms) == (2.0, 2.0, 1.0)
+    assert between_processes(Estimate(0.98, 0.963, 0.997, 1.0, 1.0, 40)).proven == 1.0

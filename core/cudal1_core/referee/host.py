@@ -6,38 +6,26 @@ Runs in the event loop of the command line or the workbench; imports no torch.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import pickle
 import platform
-import shutil
 import socket
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
-
-import psutil
+from typing import Any
 
 from cudal1_core import baselines
 from cudal1_core.baselines import Timed
 from cudal1_core.errors import RefereeError, UnjudgeableError
 from cudal1_core.events import BaselineTimed, CheckFinished, Event, PairsMeasured, StageStarted, TimingSampled
-from cudal1_core.referee import sandbox
-from cudal1_core.referee.channel import ChannelClosedError, pair
+from cudal1_core.referee.ahead import Ahead
+from cudal1_core.referee.channel import ChannelClosedError
 from cudal1_core.referee.options import JudgeOptions
-from cudal1_core.referee.processes import END_SECONDS, Line, Process, death
-from cudal1_core.referee.sandbox import Spec
+from cudal1_core.referee.processes import Line, Process, death
+from cudal1_core.referee.workers import Workers
 from cudal1_core.reference import Task
 from cudal1_core.verdict import Check, Verdict
 
-Walls = Literal["none", "process", "all"]
-
-FOLDER = "cudal1-"
-START_SECONDS = 120.0  # importing torch on a cold disk
 BASELINE = """\
 from cudal1_core.referee.variants import variant
 ModelNew = variant({path!r}, {class_name!r}, {name!r})
@@ -50,25 +38,20 @@ class Referee:
 
     def __init__(self, options: JudgeOptions, *, log_dir: Path | None = None) -> None:
         self.options = options
-        _sweep()
-        self.root = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-        self.log_dir = log_dir or self.root
+        self.workers = Workers(log_dir, read=options.expose)
+        self.ahead = Ahead(self.workers, options.build_timeout_s)
         self.path: Path | None = None  # of the reference
         self.task: Task | None = None
         self.helpers: dict[str, bytes] = {}
         self.versions: dict[str, str] = {}
         self.seed = ""
-        self.processes: list[Process] = []
         self.line: Line | None = None
         self.trusted: Process | None = None
-        self.zygote: asyncio.subprocess.Process | None = None
-        self.count = 0
         self.eager_ms: float | None = None
         self.ratios: dict[str, float] = {}  # of the other baselines that are known: eager's time over theirs
-        self.cores: tuple[int, ...] = ()  # for candidates while they are not timed; empty: all
 
     async def __aenter__(self) -> Referee:
-        await self._start_zygote()
+        await self.workers.start()
         return self
 
     async def __aexit__(
@@ -87,13 +70,11 @@ class Referee:
         self.path = path
         _look(path)
         await self._leave()
-        if self.zygote is None:
-            await self._start_zygote()
-        ours, theirs = pair()
-        self.trusted = await self._spawn(self._spec("trusted", "reference", walls="none"), theirs)
+        await self.workers.start()
+        self.trusted, ours = await self.workers.trusted("trusted")
         self.line = Line(ours)
         await self.line.connect()
-        fds = await self._runner("reference-runner", walls="process", files={})
+        _, *ends = await self.workers.runner("reference-runner", walls="process")
         await self._hand_over(
             {
                 "do": "open",
@@ -104,9 +85,9 @@ class Referee:
                 "call_timeout": self.options.timeout_s,
                 "build_timeout": self.options.build_timeout_s,
             },
-            fds,
+            ends,
         )
-        self.zygote_line.sender.send_pickle(None)  # while the reference is read, it gets ready for candidates
+        self.workers.warm_up()  # while the reference is read
         limit = self.options.build_timeout_s * 2 + self.options.timeout_s * 10
         result = await self._result(limit, lambda fact: None)
         self.task = Task.from_json(result["task"])
@@ -114,7 +95,8 @@ class Referee:
         self.versions = {"python": platform.python_version(), **result["versions"]}
         self.seed = result["seed"]
         self.eager_ms = float(result["eager_ms"])
-        self.cores = tuple(result["cores"])
+        self.workers.cores = tuple(result["cores"])
+        self.ahead.open(result["building"], self.helpers, self.task.device)
         return self.task
 
     async def judge(self, candidate_id: str, source: str | bytes, emit: Callable[[Event], None]) -> Verdict:
@@ -123,22 +105,28 @@ class Referee:
             raise RefereeError("no reference is open")
         if self.line is None:  # the trusted worker died, or broke off, on an earlier candidate
             await self.open(self.path)
-        text = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+        text = _bytes(source)
         if not text.strip():
             return self._complete(
                 {"verdict": "rejected", "category": "no_code", "reason": "there is no code in the answer"}, ()
             )
+        built = self.ahead.take(text)
+        if built is not None and built.refused:
+            check = Check("build", False, built.refused)
+            emit(CheckFinished(candidate=candidate_id, check=check))
+            return self._complete(_refused(check), built.isolation)
+        more = {} if built is None else {**built.spec(), "environment": self.ahead.environment}
         files = {**self.helpers, "candidate.py": text}
-        fds = await self._runner(candidate_id, walls="all", files=files)
-        process = self.processes[-1]
-        rules = self._rules(process)
+        process, *ends = await self.workers.runner(candidate_id, walls="all", files=files, **more)
 
         def on_fact(fact: dict[str, Any]) -> None:
+            if fact.get("stage") == "timing":
+                self.ahead.hold()
             for event in _events(candidate_id, fact):
                 emit(event)
 
         try:
-            await self._hand_over({"do": "judge", "rules": rules}, fds)
+            await self._hand_over({"do": "judge", "rules": self._rules(process)}, ends)
             result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, on_fact)
             if result["amid"]:
                 self._hang_up()
@@ -150,10 +138,18 @@ class Referee:
             self._hang_up()  # the workers of the reference are amid this candidate
             raise
         finally:
-            self.processes.remove(process)
-            await process.end()
-            if self.log_dir == self.root:  # nobody will read what it printed
-                process.log.unlink(missing_ok=True)
+            self.ahead.go_on()
+            await self.workers.end(process)
+            if built is not None:
+                built.packed.unlink(missing_ok=True)
+
+    def builds_ahead(self, source: str) -> bool:
+        """Whether `build_ahead` would save time of this candidate's judgement."""
+        return self.ahead.worth(source)
+
+    async def build_ahead(self, candidate_id: str, source: str, emit: Callable[[Event], None]) -> None:
+        """Has a candidate's compiler do its work before it is judged, beside the judgements of others."""
+        await self.ahead.build(candidate_id, _bytes(source), emit)
 
     def _rules(self, process: Process) -> dict[str, Any]:
         return {
@@ -165,6 +161,10 @@ class Referee:
             "allow_precision": self.options.allow_precision,
             "allow_output_reuse": self.options.allow_output_reuse,
         }
+
+    def log_to(self, folder: Path | None) -> None:
+        """Where workers from now on print; None: nowhere that anybody looks."""
+        self.workers.log_dir = folder or self.workers.root
 
     def baselines(self) -> list[Event]:
         """What the reference was timed at so far, as events."""
@@ -188,19 +188,20 @@ class Referee:
         if task is None:
             raise RefereeError("no reference is open")
         source = BASELINE.format(path=task.path, class_name=task.model, name=name)
-        fds = await self._runner(f"baseline-{name}", walls="process", files={"candidate.py": source.encode()})
-        process = self.processes[-1]
+        files = {"candidate.py": source.encode()}
+        process, *ends = await self.workers.runner(f"baseline-{name}", walls="process", files=files)
         message = {"do": "baseline", "rules": self._rules(process), "name": name}
+        self.ahead.hold()
         try:
-            await self._hand_over(message, fds)
+            await self._hand_over(message, ends)
             result = await self._result(OVERALL_SECONDS + self.options.timing_budget_s, lambda fact: None)
             return Timed(result["ratio"], result["half_interval"])
         except asyncio.CancelledError:
             self._hang_up()
             raise
         finally:
-            self.processes.remove(process)
-            await process.end()
+            self.ahead.go_on()
+            await self.workers.end(process)
 
     def _milliseconds(self) -> dict[str, float]:
         """By baseline; empty before a reference is open."""
@@ -212,91 +213,13 @@ class Referee:
         """Ends the workers of the reference."""
         self.task = None
         self._hang_up()
-        await asyncio.gather(*(process.end() for process in self.processes))
-        self.processes = []
+        self.ahead.forget()
+        await self.workers.end_all()
 
     async def close(self) -> None:
         """Ends every child and removes every temporary file."""
         await self._leave()
-        if self.zygote is not None:
-            self.zygote_line.close()
-            with contextlib.suppress(ProcessLookupError):
-                self.zygote.kill()  # it keeps nothing, and may be in the middle of a long import
-            await self.zygote.wait()
-            self.zygote = None
-        await asyncio.to_thread(shutil.rmtree, self.root, True)
-
-    async def _start_zygote(self) -> None:
-        ours, theirs = pair()
-        environment = sandbox.passed_on()
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p and Path(p).is_absolute())
-        self.zygote_line = Line(ours)  # connected first, so that a start that is cut off can be closed in order
-        await self.zygote_line.connect()
-        log = (self.log_dir / "zygote.log").open("wb")
-        with log:
-            self.zygote = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "cudal1_core.referee.zygote", str(theirs.fileno()),
-                pass_fds=[theirs.fileno()], env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
-        theirs.close()
-        try:
-            await self.zygote_line.receive(START_SECONDS)
-        except (EOFError, TimeoutError) as error:
-            words = (self.log_dir / "zygote.log").read_text(errors="replace").strip()[-800:]
-            raise RefereeError(
-                "the referee's processes do not start",
-                words,
-                "Run `cudal1-tui doctor` to see whether torch works.",
-            ) from error
-
-    def _spec(self, name: str, role: str, *, walls: Walls, files: dict[str, bytes] | None = None) -> Spec:
-        self.count += 1
-        folder = self.root / f"w{self.count}"
-        folder.mkdir(mode=0o700)
-        hostile = walls == "all"
-        return Spec(
-            role=role,
-            folder=str(folder),
-            files=files or {},
-            walls=walls,
-            log=str(self.log_dir / f"{name}.log"),
-            environment=sandbox.passed_on() if hostile else dict(os.environ),
-            read=tuple(str(path.absolute()) for path in self.options.expose) if hostile else (),
-            cores=self.cores if hostile else (),
-            memory_limit=psutil.virtual_memory().available // 2 if hostile else 0,
-        )
-
-    async def _runner(self, name: str, *, walls: Walls, files: dict[str, bytes]) -> list[socket.socket]:
-        """Starts a runner; the trusted worker's ends of its channel and control sockets."""
-        channel_ours, channel_theirs = pair()
-        control_ours, control_theirs = pair()
-        await self._spawn(
-            self._spec(name, "candidate", walls=walls, files=files),
-            channel_theirs,
-            control_theirs,
-        )
-        return [channel_ours, control_ours]
-
-    async def _spawn(self, spec: Spec, channel: socket.socket, control: socket.socket | None = None) -> Process:
-        report_ours, report_theirs = pair()
-        kept = None
-        if control is None:
-            kept, control = pair()
-        process = Process(report_ours, Path(spec.folder), Path(spec.log), kept)
-        with os.fdopen(os.memfd_create("spec"), "w+b") as file:
-            pickle.dump(spec, file)
-            file.seek(0)
-            ends = [file.fileno(), channel.fileno(), control.fileno(), report_theirs.fileno()]
-            self.zygote_line.sender.send_pickle(None, ends)
-        for sock in (channel, control, report_theirs):
-            sock.close()
-        self.processes.append(process)
-        try:
-            process.pid = (await self.zygote_line.receive(END_SECONDS * 10))["pid"]
-        except (EOFError, TimeoutError) as error:
-            raise RefereeError("the referee's process server is gone", "", "Start again.") from error
-        return process
+        await self.workers.close()
 
     async def _hand_over(self, message: dict[str, Any], ends: list[socket.socket]) -> None:
         assert self.line is not None
@@ -395,12 +318,14 @@ class Referee:
         )
 
 
-def _sweep() -> None:
-    """Removes what a killed process left behind: folders whose owner is gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
-        owner = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)) and folder.stat().st_uid == os.getuid():
-            shutil.rmtree(folder, ignore_errors=True)
+def _bytes(source: str | bytes) -> bytes:
+    return source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+
+
+def _refused(check: Check) -> dict[str, Any]:
+    """The result of a candidate that was not even built."""
+    told = {"reason": check.detail, "checks": [[check.name, check.passed, check.detail]]}
+    return {"verdict": "rejected", "category": "build_failed", **told}
 
 
 def _look(path: Path) -> None:

@@ -178,15 +178,7 @@ class Judging:
         """Whether the candidate's state has the reference's names, types and shapes."""
         self.candidate.freeze()
         claimed = self.candidate.build(
-            self.rules.build_timeout,
-            path=self.rules.path,
-            class_name="ModelNew",
-            is_reference=False,
-            settings=self.q.settings,
-            device=self.q.device,
-            mode=self.rules.mode,
-            seed=self.q.build_seed,
-            init=self.q.init,
+            self.rules.build_timeout, path=self.rules.path, device=self.q.device, **self.q.building(self.rules.mode)
         )
         want = {name: (str(leaf.dtype), leaf.shape) for name, leaf in self.q.state.items()}
         drop_in = {name: (dtype, shape) for name, dtype, shape in claimed} == want

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 
 from cudal1_core.errors import UnjudgeableError
 
+_NOT_BUILT = "Error building extension"
+_FAULT = re.compile(r"\berror\b(?!\.)|undefined reference|\bfatal\b", re.IGNORECASE)  # of g++, clang, nvcc, ptxas, ld
 _PACKAGE = "cudal1_user"  # stands for a folder without __init__.py, so that `from .helper import x` works
 
 
@@ -139,9 +142,18 @@ def error_line(error: BaseException, path: str) -> str:
         if trace.tb_frame.f_code.co_filename == path:
             line = trace.tb_lineno
         trace = trace.tb_next
-    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    message = error.msg if isinstance(error, SyntaxError) else found_by_compiler(str(error))
     where = f"{path}:{line}" if line else path
     return f"{where}: {type(error).__name__}: {message}"[:2000]
+
+
+def found_by_compiler(message: str) -> str:
+    """What torch tells of an extension that does not build, without the commands: a line for each fault."""
+    if not message.startswith(_NOT_BUILT):
+        return message
+    faults = [line.strip() for line in message.splitlines()[1:] if _FAULT.search(line)]
+    name = message.split(":", 1)[0]
+    return f"{name}: " + "\n".join(faults) if faults else message
 
 
 def _line(value: type) -> int:

@@ -27,7 +27,7 @@ from cudal1_core.referee.layout import lay_out
 from cudal1_core.referee.qualify import Qualified
 from cudal1_core.referee.runner import Block, Runner
 from cudal1_core.referee.staging import Stage
-from cudal1_core.referee.timing import Estimate, Saving, estimate, held_to, hidden, saving
+from cudal1_core.referee.timing import Estimate, Saving, between_processes, estimate, held_to, hidden, saving
 
 WIDTH = 0.01  # half interval, relative, at which measuring stops
 MOST_CALLS = 256  # in a block
@@ -160,8 +160,10 @@ class PairTimer:
                 self.copied = mine[0].sampled is not None
                 self._show(called)
         speed = self._headline()
-        if crowding is not None and crowding.found(self.spent):
-            speed = crowded(speed)
+        if crowding is not None:
+            speed = replace(speed, estimate=between_processes(speed.estimate))
+            if crowding.found(self.spent):
+                speed = crowded(speed)
         return speed
 
     def _singles(self, count: int) -> int:

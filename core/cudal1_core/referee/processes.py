@@ -30,6 +30,7 @@ class Process:
         self.log = log
         self.pid = 0
         self.isolation: tuple[str, ...] = ()
+        self.told = asyncio.Event()  # the walls around it are known, or it is gone
         self.ended = asyncio.Event()
         self.exit_code: int | None = None
         self.ended_for: tuple[str, str] | None = None  # category and reason, where its supervisor ended it
@@ -40,10 +41,13 @@ class Process:
         with contextlib.suppress(OSError, ValueError):
             while line := await reader.readline():
                 fact = json.loads(line)
-                self.isolation = tuple(fact.get("isolation", self.isolation))
+                if "isolation" in fact:
+                    self.isolation = tuple(fact["isolation"])
+                    self.told.set()
                 self.exit_code = fact.get("exited", self.exit_code)
                 if "ended" in fact:
                     self.ended_for = (fact["ended"][0], fact["ended"][1])
+        self.told.set()
         self.ended.set()
 
     async def settled(self) -> None:
@@ -51,12 +55,12 @@ class Process:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.ended.wait(), REPORT_SECONDS)
 
-    async def end(self) -> None:
+    async def end(self, patience_s: float = END_SECONDS) -> None:
         """Ends every process of the worker, and removes its folder."""
         with contextlib.suppress(OSError):
             self.report.shutdown(socket.SHUT_WR)
         try:
-            await asyncio.wait_for(self.ended.wait(), END_SECONDS)
+            await asyncio.wait_for(self.ended.wait(), patience_s)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -90,13 +94,13 @@ class Line:
     def send(self, message: dict[str, Any], fds: list[int] | None = None) -> None:
         self.sender.send_pickle(message, fds)
 
-    async def receive(self, timeout: float | None) -> dict[str, Any]:
-        """Raises TimeoutError, or EOFError when the worker is gone."""
+    async def receive(self, timeout: float | None, limit: int = TRUSTED_LIMIT) -> Any:
+        """Raises TimeoutError, EOFError when the worker is gone, ValueError for too long or no JSON."""
         async with asyncio.timeout(timeout):
-            header = await self._exactly(4)
-            body = await self._exactly(struct.unpack("<I", header)[0])
-        answer: dict[str, Any] = json.loads(body)
-        return answer
+            (length,) = struct.unpack("<I", await self._exactly(4))
+            if length > limit:
+                raise ValueError(f"a message of {length} bytes, more than {limit}")
+            return json.loads(await self._exactly(length))
 
     async def _exactly(self, count: int) -> bytes:
         try:

@@ -61,6 +61,17 @@ class Qualified:
     labels: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
 
+    def building(self, mode: str) -> dict[str, Any]:
+        """What a runner must know to build a candidate, but for the file and the device."""
+        return {
+            "class_name": "ModelNew",
+            "is_reference": False,
+            "settings": self.settings,
+            "mode": mode,
+            "seed": self.build_seed,
+            "init": self.init,
+        }
+
     def seed_list(self, count: int) -> list[int] | None:
         return [secrets.randbits(62) for _ in range(count)] if self.seeded else None
 

@@ -7,7 +7,10 @@ third process, and the candidate can reach neither.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import os
+import pickle
 import secrets
 import socket
 import tokenize
@@ -34,6 +37,7 @@ from cudal1_core.referee.truth import Truth
 from cudal1_core.referee.turn import cpu_turn, gpu_turn
 from cudal1_core.reference import Task
 
+MOST_CARRIED = 16 << 20  # bytes of constructor arguments with which candidates are built ahead
 OTHER_WEIGHTS = 2  # sets of changed weights a task is judged with
 
 
@@ -90,6 +94,7 @@ class Worker:
             "versions": {"torch": torch.__version__, "cuda": torch.version.cuda or "none"},
             "seed": f"{q.inputs.seed:016x}",
             "cores": q.cores.rest,
+            "building": _building(q, self.mode),
         }
 
     def _qualify(
@@ -162,6 +167,17 @@ class Worker:
 
     def _tell(self, **fact: Any) -> None:
         self.host.send_json({"fact": fact})
+
+
+def _building(q: Qualified, mode: str) -> dict[str, str]:
+    """For a host that has candidates built ahead: the message to a runner, and torch's name for the GPUs in sight."""
+    message = pickle.dumps(q.building(mode), protocol=5)
+    named = ""
+    if q.device != "cpu" and "TORCH_CUDA_ARCH_LIST" not in os.environ:
+        seen = sorted({torch.cuda.get_device_capability(index) for index in range(torch.cuda.device_count())})
+        named = ";".join(f"{major}.{minor}" for major, minor in seen) + "+PTX"
+    carried = base64.b64encode(message).decode() if len(message) <= MOST_CARRIED else ""
+    return {"message": carried, "architectures": named}
 
 
 def _no_memory(error: Exception) -> dict[str, str]:

@@ -16,13 +16,14 @@ import resource
 import signal
 import sys
 import sysconfig
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from cudal1_core.referee import landlock, linux, seccomp
+from cudal1_core.referee import caches, landlock, linux, seccomp
 from cudal1_core.referee.supervisor import TMPFS_BYTES, Supervisor
 
 ENVIRONMENT = (
@@ -37,6 +38,8 @@ _SYSTEM_READ = (
     "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd",
     "/etc/group",
 )  # fmt: skip
+Walls = Literal["none", "process", "all"]
+
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
@@ -48,12 +51,15 @@ class Spec:
     folder: str  # private folder, empty; a tmpfs is mounted on it where possible
     files: dict[str, bytes] = field(default_factory=dict)  # relative path -> content, laid into the folder
     # none; "process": a PID namespace, so that freezing is quick; "all": every namespace, Landlock, no capabilities
-    walls: Literal["none", "process", "all"] = "all"
+    walls: Walls = "all"
     log: str = os.devnull
     environment: dict[str, str] = field(default_factory=dict)  # replaces the whole environment
     read: tuple[str, ...] = ()  # extra paths the worker may read
     cores: tuple[int, ...] = ()  # processor cores it starts on; empty: all
     memory_limit: int = 0  # bytes over all its processes; 0 is no limit
+    gpu: bool = True  # may open a GPU; one that may not stays on its cores, too
+    pack: str = ""  # file for what its compilers have made when it ends
+    caches: str = ""  # such a file of another worker, with which it begins
 
 
 def passed_on() -> dict[str, str]:
@@ -101,14 +107,16 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     os.setsid()
     if spec.cores:
         os.sched_setaffinity(0, spec.cores)
-    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    goes_on = os.O_APPEND if spec.caches else os.O_TRUNC  # after what its compilers said
+    log = os.open(spec.log, os.O_WRONLY | os.O_CREAT | goes_on, 0o600)
+    pack = os.open(spec.pack, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if spec.pack else None
     layers: list[str] = []
     if spec.walls != "none":
         layers = _unshare(spec.walls == "all")
     if "pid namespace" in layers:
         child = os.fork()
         if child:
-            for fd in (channel, control, report, log):
+            for fd in (channel, control, report, log, *_there(pack)):
                 os.close(fd)
             os.waitpid(child, 0)
             os._exit(0)
@@ -121,7 +129,7 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
     ready_read, ready_write = os.pipe()
     worker = os.fork()
     if worker == 0:
-        for fd in (control, report, log, output_read, ready_read):
+        for fd in (control, report, log, output_read, ready_read, *_there(pack)):
             os.close(fd)
         _become_worker(spec, main, channel, output_write, ready_write)
     for fd in (channel, output_write, ready_write):
@@ -140,10 +148,16 @@ def start(spec: Spec, main: Callable[[int], None], channel: int, control: int, r
         layers += ["memory watch", "process watch"]
     # kill(-1) reaches every process of a namespace, so only process 1 of a new one may ever use it
     alone = os.getpid() == 1
-    supervisor = Supervisor(spec.folder, spec.memory_limit, worker, alone, control, report, output_read, log, memory)
+    supervisor = Supervisor(
+        spec.folder, spec.memory_limit, worker, alone, control, report, output_read, log, memory, pack
+    )
     supervisor.tell({"isolation": layers})
     supervisor.loop()
     os._exit(0)
+
+
+def _there(fd: int | None) -> tuple[int, ...]:
+    return () if fd is None else (fd,)
 
 
 def _unshare(everything: bool) -> list[str]:
@@ -183,6 +197,9 @@ def _prepare_files(spec: Spec, layers: list[str]) -> list[str]:
                 done.append("private /proc")
     for name in private_environment(spec.folder).values():
         os.makedirs(name, exist_ok=True)  # noqa: PTH103
+    if spec.caches:
+        with contextlib.suppress(OSError, tarfile.TarError):  # it is made once more then
+            caches.unpack(spec.caches, spec.folder)
     for name, content in spec.files.items():
         path = Path(spec.folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -238,13 +255,13 @@ def _confine(spec: Spec) -> list[str]:
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         layers.append("no new privileges")
-        devices = [*_DEVICES, *map(str, Path("/dev").glob("nvidia*"))]
+        devices = [*_DEVICES, *map(str, Path("/dev").glob("nvidia*") if spec.gpu else ())]
         # CUDA names its threads under /proc/self/task and fails to start (error 304) where it may not
         writable = (spec.folder, f"/proc/{os.getpid()}")
         abi = landlock.restrict((*readable_paths(), *spec.read), writable, devices)
         layers.append(f"landlock {abi}")
     with contextlib.suppress(OSError):
-        seccomp.restrict()
+        seccomp.restrict(pinned=not spec.gpu)
         layers.append("seccomp")
     layers.append("clean environment")
     return layers

@@ -33,6 +33,7 @@ _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column of
 _SECCOMP = (317, 277)
 _CLONE, _SOCKET, _SENDTO, _LIMITS = (56, 220), (41, 198), (44, 206), (302, 261)
 _CONNECT = (42, 203)
+_AFFINITY = (203, 122)  # sched_setaffinity
 _FORBIDDEN = {
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
@@ -97,13 +98,14 @@ class Rule:
     tests: tuple[Condition, ...] = ()
 
 
-def restrict(*, refuse: bool = True) -> None:
+def restrict(*, refuse: bool = True, pinned: bool = False) -> None:
     """Filters this process and its children for good. Needs no_new_privs; raises OSError where there is no seccomp.
 
-    A filter that refuses nothing makes system calls cost what they cost under one that does.
+    A filter that refuses nothing makes system calls cost what they cost under one that does. `pinned`: it stays on the
+    cores that it was given.
     """
     column, architecture = _machine()
-    code = program(rules(column) if refuse else [], architecture)
+    code = program(rules(column, pinned=pinned) if refuse else [], architecture)
     buffer = ctypes.create_string_buffer(code, len(code))
     described = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     for flags in (_SPEC_ALLOW, 0):
@@ -115,7 +117,7 @@ def restrict(*, refuse: bool = True) -> None:
                 raise
 
 
-def rules(column: int) -> list[Rule]:
+def rules(column: int, *, pinned: bool = False) -> list[Rule]:
     """What is refused on one architecture."""
     other_family = tuple(Condition(0, _EQUAL, family, holds=False) for family in _FAMILIES)
     is_unix = Condition(0, _EQUAL, _UNIX, holds=True)
@@ -132,6 +134,8 @@ def rules(column: int) -> list[Rule]:
         Rule(_CONNECT[column], errno.ENOENT),  # as where nobody listens
     ]
     found += [Rule(numbers[column], errno.EPERM) for numbers in _FORBIDDEN.values()]
+    if pinned:
+        found.append(Rule(_AFFINITY[column], errno.EPERM))
     return found + [Rule(numbers[column], errno.ENOSYS) for numbers in _UNKNOWN.values()]
 
 

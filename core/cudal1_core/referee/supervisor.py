@@ -17,6 +17,8 @@ import struct
 import time
 from typing import Any
 
+from cudal1_core.referee import caches
+
 LOG_LIMIT = 256 * 1024  # bytes of a worker's output that are kept
 TMPFS_BYTES = 4 << 30
 WATCH_SECONDS = 0.05
@@ -46,6 +48,7 @@ class Supervisor:
         output: int,
         log: int,
         memory: int | None = None,
+        pack: int | None = None,
     ) -> None:
         self.folder = folder
         self.memory_limit = memory_limit
@@ -56,6 +59,7 @@ class Supervisor:
         self.output = output
         self.log = log
         self.memory = memory  # of the worker's process, opened before it could do anything about it
+        self.pack = pack  # where to put what its compilers made, when it ends
         self.logged = 0
         self.allowance = 0
         self.pending = b""
@@ -92,6 +96,17 @@ class Supervisor:
             os.set_blocking(self.output, False)
             with contextlib.suppress(OSError):
                 self._drain()
+        if self.pack is not None:
+            self._until_all_are_gone()
+            caches.pack(self.folder, self.pack)
+
+    def _until_all_are_gone(self) -> None:
+        deadline = time.monotonic() + FREEZE_SECONDS
+        while self._members() and time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            time.sleep(0.002)
 
     def _last_look(self) -> None:
         """The sockets can close a moment before a dying worker can be reaped."""
