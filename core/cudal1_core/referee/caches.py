@@ -42,7 +42,7 @@ def _add(root: Path, tar: tarfile.TarFile) -> None:
                 raise ValueError("too much to carry")
             entry = tarfile.TarInfo(str(path.relative_to(root)))
             entry.size, entry.mtime, entry.mode = found.st_size, int(found.st_mtime), found.st_mode & 0o700
-            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as content:
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as content:
                 tar.addfile(entry, content)
 
 
